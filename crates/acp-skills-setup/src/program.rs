@@ -8,6 +8,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use acp_skills::agents::ROOT;
 use skills_core::text::shown_path;
 
 use super::{NAME, document::program_name};
@@ -74,7 +75,13 @@ pub struct Words {
 pub fn our_own(is_desktop: bool) -> Result<Words, SetupError> {
     let program = env::current_exe()
         .map_err(|error| SetupError::failed("cannot determine path to this program", error))?;
-    if let Some((runner, arguments)) = cached(&program) {
+    if let Some((cache, runner, arguments)) = cached(&program) {
+        if cache != runner && which::which(runner).is_err() {
+            return Err(SetupError::new(format!(
+                "this program is in the {cache} cache, and `{cache}` in a project can run a program of the project instead: \
+                 install acp-skills-proxy, and run setup again"
+            )));
+        }
         let mut found = reachable(runner, is_desktop)?;
         found.words.extend(arguments.iter().map(|&word| word.to_owned()));
         found.words.push(NAME.to_owned());
@@ -82,7 +89,7 @@ pub fn our_own(is_desktop: bool) -> Result<Words, SetupError> {
         found.notes.insert(
             0,
             format!(
-                "this program is in the {runner} cache, which may be cleared; using `{written}` instead (install the \
+                "this program is in the {cache} cache, which may be cleared; using `{written}` instead (install the \
                  program for a faster start without a network)"
             ),
         );
@@ -96,26 +103,34 @@ pub fn our_own(is_desktop: bool) -> Result<Words, SetupError> {
     Ok(Words { words: vec![text(&stays.unwrap_or(program))?], notes: Vec::new() })
 }
 
-/// Returns the package runner whose cache contains the program, and the arguments with which it runs a package.
-fn cached(program: &Path) -> Option<(&'static str, &'static [&'static str])> {
+/// Returns the package runner whose cache contains the program, and the runner that editors should use, with the arguments with which it
+/// runs a package. Editors start it in the directory of a project, which must not replace the package: `pnpx` and `bunx` have no option
+/// for that.
+fn cached(program: &Path) -> Option<(&'static str, &'static str, &'static [&'static str])> {
     let names: Vec<_> = program.components().filter_map(|part| part.as_os_str().to_str()).collect();
     let has = |name: &str| names.contains(&name);
     let is_below = |outer: &str, inner: &str| {
         names.windows(2).any(|pair| pair[0] == outer && pair[1].starts_with(inner))
     };
-    if has("_npx") {
-        Some(("npx", &["-y"]))
+    let cache = if has("_npx") {
+        "npx"
     } else if is_below("uv", "archive-v") || is_below("uv", "environments-v") || is_below("uv", "builds-v") {
-        Some(("uvx", &[]))
+        "uvx"
     } else if is_below("pnpm", "dlx") || names.iter().any(|name| name.starts_with("dlx-")) {
-        Some(("pnpx", &[]))
+        "pnpx"
     } else if names.iter().any(|name| name.starts_with("bunx-")) {
-        Some(("bunx", &[]))
+        "bunx"
     } else if is_below("pipx", ".cache") || is_below(".cache", "pipx") {
-        Some(("pipx", &["run"]))
+        "pipx"
     } else {
-        None
-    }
+        return None;
+    };
+    let (runner, arguments): (_, &[_]) = match cache {
+        "uvx" => (cache, &[]),
+        "pipx" => (cache, &["run"]),
+        _ => ("npx", &["--prefix", ROOT, "-y"]),
+    };
+    Some((cache, runner, arguments))
 }
 
 /// Returns the words with which an editor starts `program`: its name if it is in the `PATH` of a desktop, and its absolute path
@@ -244,7 +259,7 @@ mod tests {
 
     #[test]
     fn programs_in_caches_of_package_runners_are_recognized() {
-        for (path, runner) in [
+        for (path, cache) in [
             ("/home/me/.npm/_npx/0a1b/node_modules/@x/linux-x64/bin/acp-skills-proxy", Some("npx")),
             ("/home/me/.cache/uv/archive-v0/AbC/bin/acp-skills-proxy", Some("uvx")),
             ("/home/me/.cache/pnpm/dlx/x/node_modules/p/acp-skills-proxy", Some("pnpx")),
@@ -254,7 +269,14 @@ mod tests {
             ("/home/me/.cargo/bin/acp-skills-proxy", None),
             ("/usr/lib/node_modules/acp-skills-proxy/node_modules/p/bin/acp-skills-proxy", None),
         ] {
-            assert_eq!(cached(Path::new(path)).map(|found| found.0), runner, "{path}");
+            let found = cached(Path::new(path));
+            assert_eq!(found.map(|found| found.0), cache, "{path}");
+            // Editors start the command in the directory of a project.
+            let is_safe = |(_, runner, arguments): (_, &str, &[&str])| match runner {
+                "npx" => arguments == ["--prefix", ROOT, "-y"],
+                runner => ["uvx", "pipx"].contains(&runner),
+            };
+            assert!(found.is_none_or(is_safe), "{path}: {found:?}");
         }
     }
 
