@@ -168,7 +168,7 @@ pub(super) fn fetch(
     let input = lines(&objects);
     order::sort(&mut objects);
     objects.dedup();
-    let missing = missing(&git, &commit, &objects.iter().copied().collect())?;
+    let missing = missing(&git, &at, &objects.iter().copied().collect())?;
     objects.retain(|object| missing.contains(*object));
     if !objects.is_empty() {
         fetch_objects(&git, &objects)?;
@@ -269,10 +269,11 @@ fn is_unknown(said: &str) -> bool {
     ["couldn't find remote ref", "not our ref", "no such remote ref"].iter().any(|words| said.contains(words))
 }
 
-/// Returns the `wanted` objects that the server has left out because of the filter.
-fn missing(git: &Git<'_>, commit: &str, wanted: &HashSet<&str>) -> Result<HashSet<String>, GitError> {
+/// Returns the `wanted` objects of a tree that the server has left out because of the filter. The entries of the tree were counted
+/// before, but those of other trees of the commit were not.
+fn missing(git: &Git<'_>, tree: &str, wanted: &HashSet<&str>) -> Result<HashSet<String>, GitError> {
     git.talk(
-        &["rev-list", "--objects", "--missing=print", "--no-object-names", "-1", commit],
+        &["rev-list", "--objects", "--missing=print", "--no-object-names", tree],
         Vec::new(),
         |output| {
             let lines = BufReader::new(output).lines();

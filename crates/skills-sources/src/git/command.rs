@@ -173,10 +173,8 @@ impl<'a> Git<'a> {
         probe_threads(THREADS).map_err(system)?;
         let entered = runtime.enter();
         let is_remote = matches!(what.as_str(), "fetch" | "ls-remote");
-        // Other commands read a few files and end with their pipes, so they don't need a watchdog process. A check of a signature starts
-        // other programs.
-        let is_watched = is_remote || what.starts_with("verify-");
-        let observer = self.observer.clone().filter(|_| is_watched);
+        // The repository decides how long a local command takes, and a command notices that its pipe is closed only when it writes.
+        let observer = self.observer.clone();
         let mut group = ProcessGroup::spawn_without_terminal(command, observer).map_err(system)?;
         drop(entered);
         let mut watch = if is_remote {
