@@ -275,14 +275,29 @@ fn ranges_of_versions() {
     assert_eq!((&skill["approved"], &skill["available"]), (&json!("v2.3.0"), &json!("v2.10.0")), "{rows}");
     home.printed(&["update", "--yes"]);
     assert_eq!(home.pinned(&file, &source), Some(next.clone()));
-    // `--latest` leaves the range, and changes the address in the configuration.
-    let text = home.printed(&["update", "--latest", "--yes"]);
+    // `--latest` leaves the range, and changes the address in the configuration. An approval of the new address, which may have come from
+    // a pull request, was not shown.
     let newer = repository.source("#^3.0");
+    let mut orphaned = lock(&home);
+    let mut orphan = orphaned["sources"][&source].clone();
+    orphan["decisions"] = json!({ "pinned": ["plan"] });
+    orphaned["sources"][&newer] = orphan;
+    fs::write(&file, orphaned.to_string()).expect("a file");
+    let text = home.printed(&["update", "--latest", "--yes"]);
     assert!(text.contains("v3.0.0"), "{text}");
+    assert_eq!(lock(&home)["sources"][&newer]["decisions"].get("pinned"), None);
     assert_eq!((home.pinned(&file, &newer), home.pinned(&file, &source)), (Some(third), None));
     let config = fs::read_to_string(home.config()).expect("a file");
     assert!(config.contains("#^3.0") && !config.contains("#^2.1"), "{config}");
     assert!(home.printed(&["update", "--latest"]).contains("no changes"));
+    // The configuration can't have the same address twice.
+    version("v4.0.0", "f");
+    let fourth = repository.source("#^4.0");
+    fs::write(home.config(), config.replace(&newer, &format!("{newer}\"\n  - \"{fourth}"))).expect("a file");
+    let errors = home.fails(&["update", "--latest", "--yes"], 2);
+    assert!(errors.contains(&format!("`{fourth}` is already in")), "{errors}");
+    fs::write(home.config(), config).expect("a file");
+    repository.git(&["tag", "--delete", "v4.0.0"]);
     let errors = home.fails(&["add", &repository.source("#^5")], 2);
     assert!(errors.contains("no tag is a version in the range `^5`"), "{errors}");
     let errors = home.fails(&["add", &repository.source("#^x")], 2);

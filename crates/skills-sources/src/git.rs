@@ -272,16 +272,12 @@ fn is_unknown(said: &str) -> bool {
 /// Returns the `wanted` objects of a tree that the server has left out because of the filter. The entries of the tree were counted
 /// before, but those of other trees of the commit were not.
 fn missing(git: &Git<'_>, tree: &str, wanted: &HashSet<&str>) -> Result<HashSet<String>, GitError> {
-    git.talk(
-        &["rev-list", "--objects", "--missing=print", "--no-object-names", tree],
-        Vec::new(),
-        |output| {
-            let lines = BufReader::new(output).lines();
-            let missing =
-                |line: String| line.strip_prefix('?').filter(|name| wanted.contains(name)).map(str::to_owned);
-            Ok(lines.map_while(Result::ok).filter_map(missing).collect())
-        },
-    )
+    git.talk(&["rev-list", "--objects", "--missing=print", "--no-object-names", tree], Vec::new(), |output| {
+        let lines = BufReader::new(output).lines();
+        let missing =
+            |line: String| line.strip_prefix('?').filter(|name| wanted.contains(name)).map(str::to_owned);
+        Ok(lines.map_while(Result::ok).filter_map(missing).collect())
+    })
 }
 
 /// Fetches objects in one request. Otherwise git would request each object when it is read.

@@ -80,16 +80,15 @@ impl Updater {
         Ok(range.and_then(|range| address.with_range(&range)))
     }
 
-    /// Moves the approval of a source to another address in the lock file, unless the other address has one.
+    /// Moves the approval of a source to another address in the lock file. An approval of the other address is replaced: it belongs to
+    /// no source of the configuration, and its version was not shown.
     ///
     /// # Errors
     /// Returns the errors of [`LockFile::change`].
     pub fn rename(&self, lock: &Path, from: &str, to: &str) -> Result<(), LockError> {
         LockFile::change(lock, self.store.dir(), |lock| {
             if let Some(pinned) = lock.get(from).cloned() {
-                if lock.get(to).is_none() {
-                    lock.set(to, pinned);
-                }
+                lock.set(to, pinned);
                 lock.remove(from);
             }
         })

@@ -11,7 +11,7 @@ use crate::{error::UsageError, output};
 /// contains this version already. The range of a `--source` flag can't be changed here, so such a source stays as it is.
 ///
 /// # Errors
-/// Returns an error if the source can't be reached.
+/// Returns an error if the source can't be reached, or if the configuration also has the new address.
 pub(super) fn leave(
     updater: &Updater,
     target: &Target,
@@ -22,6 +22,13 @@ pub(super) fn leave(
         let (old, new) = (shown(source.address.as_str()), shown(newer.as_str()));
         output::note(&format!("`{old}` is not in the configuration file; use `--source {new}` instead"));
         return Ok(None);
+    }
+    let sources = edit::sources(&target.text).unwrap_or_default();
+    if sources.iter().any(|entry| entry.source == newer.as_str()) {
+        let (old, new) = (shown(source.address.as_str()), shown(newer.as_str()));
+        return Err(UsageError::new(format!("`{new}` is already in {}", shown_path(&target.path)))
+            .hint(format!("remove `{old}` with `acp-skills-proxy remove`"))
+            .into());
     }
     Ok(Some(std::mem::replace(&mut source.address, newer)))
 }
