@@ -24,9 +24,20 @@ use crate::{
 /// activation tries again.
 #[derive(Debug, Clone, Default)]
 pub struct BodyCache {
-    fetched: Arc<Mutex<HashMap<String, Slot>>>,
+    fetched: Arc<Mutex<HashMap<Key, Slot>>>,
     /// The last good texts of virtual skills' files, by path.
     files: Arc<LastGood>,
+}
+
+/// The key of a fetched text. A text that was not compared with a checksum must not be found under the key of one that was, so the
+/// kinds differ even if their texts are equal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    /// The URL of the instructions of a virtual skill.
+    Url(String),
+    /// The [key](crate::skill::Remote::key) of a remote skill.
+    #[cfg(feature = "fetch")]
+    Remote(String),
 }
 
 /// The instructions of a skill.
@@ -57,11 +68,11 @@ impl BodyCache {
             Source::Virtual(skill) => match &skill.instructions {
                 Instructions::Inline(text) => Arc::clone(text),
                 Instructions::File(path) => return self.file(path),
-                Instructions::Url(url) => self.fetched(url, || fetch(url))?,
+                Instructions::Url(url) => self.fetched(Key::Url(url.clone()), || fetch(url))?,
             },
             // Include the checksum in the key, so that we will fetch a new version from the same URL.
             #[cfg(feature = "fetch")]
-            Source::Remote(remote) => self.fetched(&remote.key(), || Ok(remote.skill_md()?))?,
+            Source::Remote(remote) => self.fetched(Key::Remote(remote.key()), || Ok(remote.skill_md()?))?,
         };
         Ok(Body { text, outdated: None })
     }
@@ -85,12 +96,12 @@ impl BodyCache {
 
     fn fetched(
         &self,
-        key: &str,
+        key: Key,
         fetch: impl FnOnce() -> Result<String, ActivationError>,
     ) -> Result<Arc<str>, ActivationError> {
         let slot = {
             let mut slots = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.entry(key.to_owned()).or_default())
+            Arc::clone(slots.entry(key).or_default())
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(body) = &*slot {

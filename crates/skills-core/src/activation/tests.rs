@@ -221,6 +221,42 @@ fn a_url_is_fetched_once_and_failures_are_not_cached() {
     assert_eq!(activate(&skill, &ActivationOptions::default(), &cache.clone()).unwrap(), first);
 }
 
+/// A virtual skill can have the URL of a remote skill, with its checksum as the fragment. Its text is not compared.
+#[cfg(feature = "fetch")]
+#[test]
+fn a_text_without_a_checksum_is_not_used_for_one_with_a_checksum() {
+    use std::{
+        io::{BufRead, BufReader, Write},
+        net::TcpListener,
+        thread,
+        time::Duration,
+    };
+
+    use crate::skill::{Instructions, Remote, Sha256};
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/SKILL.md", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let request = BufReader::new(stream.try_clone().unwrap()).lines();
+            request.map(Result::unwrap).take_while(|line| !line.is_empty()).for_each(drop);
+            let answer = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nEvil";
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let mut remote = Remote::new(&url, None, Duration::from_secs(10));
+    remote.sha256 = Some(Sha256::of(b"Approved."));
+    let with_fragment = Instructions::Url(remote.key());
+    let cache = BodyCache::default();
+    let activate = |skill: &Skill| activate(skill, &ActivationOptions::default(), &cache);
+    let warm = Skill::builder("warm", "x").instructions(with_fragment).build().unwrap();
+    assert!(activate(&warm).unwrap().text.contains("Evil"));
+    let mut approved = warm;
+    approved.source = Source::Remote(remote);
+    let error = activate(&approved).unwrap_err().to_string();
+    assert!(error.contains("checksum"), "{error}");
+}
+
 #[test]
 fn parameters_and_examples_are_shown() {
     use crate::skill::Parameter;
