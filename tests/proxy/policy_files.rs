@@ -55,6 +55,11 @@ fn a_policy_that_cannot_be_used() {
             "cd ..; mkdir -m 777 open; mv acp-skills-proxy real; ln -s ../real open/link; ln -s open/link acp-skills-proxy",
             "can write to it: /etc/open",
         ),
+        (
+            "{}",
+            "cd /; rm -r /etc/acp-skills-proxy; ln -s nowhere /etc/acp-skills-proxy",
+            "cannot read the policy",
+        ),
         ("sources: {lock: /etc/missing.lock}", "", "cannot read the policy"),
         (
             "sources: {lock: /etc/a.lock}",

@@ -80,7 +80,7 @@ pub(super) fn served(store: &Store, place: &GitPlace, pinned: &PinnedGit) -> Opt
 }
 
 /// Returns the approved skills that are not there.
-fn missing<'a>(root: &Path, pinned: &'a PinnedGit) -> Vec<(&'a str, &'a str)> {
+pub(super) fn missing<'a>(root: &Path, pinned: &'a PinnedGit) -> Vec<(&'a str, &'a str)> {
     let skills = pinned.skills.iter().map(|(path, digest)| (path.as_str(), digest.as_str()));
     skills.filter(|(path, _)| !is_skill(&at(root, path))).collect()
 }

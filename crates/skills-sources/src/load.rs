@@ -16,6 +16,7 @@ use skills_core::{
     scan::{Finding, Risk, Rules, scan, scan_files},
     set::{Entry, Skipped},
     skill::Guard,
+    text::shown,
 };
 
 use self::site::Site;
@@ -306,6 +307,11 @@ fn add_part(
     for skipped in found.skipped() {
         skills.skip(skipped.clone());
     }
+    for (path, _) in approved::missing(&real, pinned) {
+        if !others.contains_key(path) {
+            skills.skip(Skipped::new(root.join(path), vec![gone(address, path)]));
+        }
+    }
     others
 }
 
@@ -330,9 +336,42 @@ fn not_approved(address: &Address, name: &SkillName, is_known: bool) -> Diagnost
         .help(format!("use `acp-skills-proxy update '{address}'` to review and approve"))
 }
 
+/// Someone can have removed the skill from the cache, together with the record that it exists.
+fn gone(address: &Address, path: &str) -> Diagnostic {
+    let path = shown(path);
+    Diagnostic::error(
+        "source-skill-missing",
+        format!(
+            "an approved skill of {address} is missing: its commit or the cache has no skill in `{path}`"
+        ),
+    )
+    .help("remove the source's directory in the cache, so that it is fetched again")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A user can remove an approved skill from the cache, and its name from the list of skills.
+    #[test]
+    fn missing_skills_are_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dunce::canonicalize(dir.path()).unwrap();
+        fs::create_dir(root.join("a")).unwrap();
+        fs::write(root.join("a/SKILL.md"), "---\nname: a\ndescription: d\n---\n").unwrap();
+        let digest = digest::of_skill(&root.join("a")).unwrap().to_string();
+        let skills = [("a".to_owned(), digest), ("b/gone".to_owned(), "0".repeat(64))];
+        let pinned = PinnedGit::new("c".repeat(40), skills.into());
+        let address = Address::parse("github:acme/skills").unwrap();
+        let wanted = Wanted { filters: &[], max_skills: 10, nested: false, policy: None };
+        let set = of_repository(&address, &[(root.clone(), pinned.clone())], &pinned, &wanted);
+        assert_eq!(set.len(), 1);
+        let skipped: Vec<_> =
+            set.skipped().iter().map(|skipped| (&skipped.path, &skipped.diagnostics[0])).collect();
+        let [(path, why)] = skipped[..] else { panic!("{skipped:?}") };
+        assert_eq!(*path, root.join("b/gone"));
+        assert!(why.code == "source-skill-missing" && why.message.contains("`b/gone`"), "{why:?}");
+    }
 
     /// A user who may not widen a policy can exchange the files of a skill while it is scanned.
     #[test]

@@ -76,7 +76,14 @@ impl Policy {
     pub fn load() -> Result<Option<Self>, PolicyError> {
         let path = path();
         match fs::symlink_metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // The directory can be a link to a disk that isn't mounted.
+                let is_link = |dir: &Path| dir.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+                return match path.parent().filter(|dir| is_link(dir)).map(fs::metadata) {
+                    Some(Err(source)) => Err(PolicyError::Unreadable { path, source }),
+                    _ => Ok(None),
+                };
+            }
             Err(source) => return Err(PolicyError::Unreadable { path, source }),
             Ok(_) => {}
         }
