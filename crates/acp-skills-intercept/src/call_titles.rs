@@ -19,7 +19,11 @@ use crate::{
     keys::SessionKey,
     outputs::Pass,
     policy::{Policy, Titles},
-    session::{Session, calls::Ours},
+    session::{
+        Session,
+        calls::Ours,
+        server_calls::{ServerCall, Shown},
+    },
 };
 
 /// The agent that reports a call, and the client that shows it.
@@ -130,7 +134,8 @@ pub(crate) fn note(call: Node<'_>, tool: &'static str, session: &mut Session, pe
     learn(call, tool, session, peers);
 }
 
-/// Sets the title and the kind of `call`, a call of `tool`, for the client, and shortens its result.
+/// Sets the title and the kind of `call`, a call of `tool`, for the client, and shortens its result. Returns the title that the client
+/// shows, or `None` if the call has no valid id.
 pub(crate) fn dress(
     edit: &mut Edit,
     call: Node<'_>,
@@ -138,17 +143,28 @@ pub(crate) fn dress(
     shape: Shape,
     session: &mut Session,
     peers: Peers<'_>,
-) {
-    let (Some((title, is_news)), Some(id)) = (learn(call, tool, session, peers), call.str("toolCallId"))
-    else {
-        return;
-    };
+) -> Option<String> {
+    let id = call.str("toolCallId")?;
+    let (title, is_news) = learn(call, tool, session, peers)?;
     set(edit, call, "title", &title, shape == Shape::Whole || is_news);
     set(edit, call, "kind", kind(tool), shape == Shape::Whole);
     if tool == ACTIVATE_SKILL {
         call_results::shorten(edit, call);
     }
-    session.calls.set_ours(&id, Ours { tool, title, is_shown: true });
+    session.calls.set_ours(&id, Ours { tool, title: title.clone(), is_shown: true });
+    Some(title)
+}
+
+/// Keeps the title and the input of a call about which the user is being asked. Otherwise, the agent could change what the user seems to
+/// allow.
+fn keep(message: &Message<'_>, update: Node<'_>, shape: Shape, shown: &Shown, agent: &AgentFacts) -> Pass {
+    let mut edit = Edit::new();
+    set(&mut edit, update, "title", &shown.title, shape == Shape::Whole);
+    set(&mut edit, update, "kind", kind(CALL_SKILL_TOOL), shape == Shape::Whole);
+    if ServerCall::read(calls::input(update, agent)).as_ref() != Some(&shown.call) {
+        edit.remove(update, "rawInput");
+    }
+    if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
 }
 
 /// Replaces a member. If it is missing, adds it only if `is_due` is true.
@@ -181,6 +197,10 @@ impl Interceptor {
         if shape == Shape::Whole {
             session.calls.announced(id);
             session.calls.named(id, calls::name(update, &self.agent));
+        }
+        let asked = session.server_calls.shown(id).or_else(|| self.pending.shown(key, id));
+        if let Some(shown) = asked {
+            return keep(message, update, shape, shown, &self.agent);
         }
         let is_first = shape == Shape::Whole;
         let known = session.calls.ours(id).map(|ours| ours.tool);

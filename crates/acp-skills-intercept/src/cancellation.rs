@@ -87,6 +87,7 @@ impl Interceptor {
             actions.tasks.push(Task::CancelMcp { session, request: id });
             return Pass::Consumed;
         }
+        self.forget_request(&id);
         while let Some(request) = self.pending.take_agent_request(&id) {
             actions.to_client.push(request);
         }

@@ -181,6 +181,7 @@ use self::{
     ids::OwnIds,
     memory::Memory,
     pending::Pending,
+    permission::OpenPermissions,
     requests::{OpenRequest, Purpose},
     session::Sessions,
 };
@@ -203,6 +204,8 @@ pub struct Interceptor {
     closed_servers: VecDeque<(String, SessionKey)>,
     /// All work that is held back until an answer or a call has arrived.
     pending: Pending,
+    /// The agent's requests for permission that the client has not answered.
+    open_permissions: OpenPermissions,
     /// The state of reading the agent's lines.
     reader: AgentReader,
     /// Ids for messages from the proxy.
@@ -225,6 +228,7 @@ impl Interceptor {
             mcp_requests: HashMap::new(),
             closed_servers: VecDeque::new(),
             pending: Pending::default(),
+            open_permissions: OpenPermissions::default(),
             reader: AgentReader::new(),
             ids: OwnIds::new(run),
             marks,

@@ -4,7 +4,10 @@ use acp_skills_wire::Id;
 use skills_core::set::Unapproved;
 
 use super::{Entry, Kind, Pending};
-use crate::keys::{SessionKey, Ticket};
+use crate::{
+    keys::{SessionKey, Ticket},
+    session::server_calls::Shown,
+};
 
 /// A request of the proxy to the client, which asks the user to trust skills of a project.
 #[derive(Debug)]
@@ -22,13 +25,23 @@ pub(crate) struct ServerQuestion {
     pub(crate) id: String,
     /// The number of the server's question.
     pub(crate) number: u64,
-    /// The skill and the tool of a call, or `None` for a form.
-    pub(crate) about: Option<(String, String)>,
+    /// The call that the user is asked about, or `None` for a form.
+    pub(crate) about: Option<Shown>,
     /// The generation of the permissions of the session, when the user was asked.
     pub(crate) generation: u64,
 }
 
 impl Pending {
+    /// Returns the call with this id if the user is being asked about it in a request of the proxy.
+    pub(crate) fn shown(&self, session: SessionKey, call_id: &str) -> Option<&Shown> {
+        let of_session = self.entries.iter().filter(|entry| entry.session == Some(session));
+        let mut shown = of_session.filter_map(|entry| match &entry.kind {
+            Kind::ServerQuestion(question) => question.about.as_ref(),
+            _ => None,
+        });
+        shown.find(|shown| shown.call_id == call_id)
+    }
+
     /// Removes and returns the list with this ticket: the id of the client's request, and the agent's own list if it
     /// has one.
     pub(crate) fn take_list(&mut self, ticket: Ticket) -> Option<(Id, Option<Vec<u8>>)> {

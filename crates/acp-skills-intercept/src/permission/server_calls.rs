@@ -12,6 +12,7 @@ use super::{Declared, declared};
 use crate::{
     Interceptor, call_titles,
     calls::Call,
+    client_facts::ClientFacts,
     events::{Decision, EventKind, Rule},
     inputs::UserQuestion,
     keys::SessionKey,
@@ -20,7 +21,7 @@ use crate::{
     policy::{Policy, ToolPolicy},
     session::{
         Session,
-        server_calls::{Options, ServerCall},
+        server_calls::{Options, ServerCall, Shown},
     },
 };
 
@@ -109,8 +110,9 @@ impl Interceptor {
         let title = call_titles::titled(&call.skill, &call.tool, self.client);
         let known = session.calls.latest(CALL_SKILL_TOOL, &title).map(str::to_owned);
         let request = self.ids.new_question();
+        let call_id = known.unwrap_or_else(|| request.clone());
         let tool_call = json!({
-            "toolCallId": known.unwrap_or_else(|| request.clone()),
+            "toolCallId": call_id,
             "title": title,
             "kind": "execute",
             "status": "pending",
@@ -122,7 +124,7 @@ impl Interceptor {
             { "optionId": REJECT, "name": "Reject", "kind": "reject_once" },
         ]);
         let params = self.agent.version.permission(&session_id, &title, tool_call, options);
-        let about = Some((call.skill, call.tool));
+        let about = Some(Shown { call_id, title, call });
         self.ask_client(key, number, &request, "session/request_permission", &params, about, actions);
         None
     }
@@ -151,7 +153,7 @@ impl Interceptor {
         None
     }
 
-    /// Sends a request to the client. `about` is the skill and the tool of a call, or `None` for a form.
+    /// Sends a request to the client. `about` is the call that the user is asked about, or `None` for a form.
     #[expect(clippy::too_many_arguments, reason = "all parts of a single request")]
     fn ask_client(
         &mut self,
@@ -160,7 +162,7 @@ impl Interceptor {
         request: &str,
         method: &str,
         params: &Value,
-        about: Option<(String, String)>,
+        about: Option<Shown>,
         actions: &mut Actions,
     ) {
         let ticket = self.pending.new_ticket();
@@ -180,7 +182,7 @@ impl Interceptor {
         let (key, question) = self.pending.take_server_question(id.as_str())?;
         let option = selected(message);
         let answer = match (question.about, option.as_deref(), message.result) {
-            (Some((skill, tool)), Some(ALWAYS), _) => {
+            (Some(Shown { call: ServerCall { skill, tool, .. }, .. }), Some(ALWAYS), _) => {
                 if let Some(session) = self.sessions.get(key)
                     && session.server_calls.generation == question.generation
                 {
@@ -207,17 +209,34 @@ impl Interceptor {
 
     /// Notes the user's answer to a request of the agent, which may be about a call of a server.
     pub(crate) fn permission_answered(&mut self, message: &Message<'_>) {
-        if let Some(id) = message.id() {
-            let option = selected(message);
+        // Another request of the agent can have the same id, but its answer has no outcome.
+        if let Some(id) = message.id().filter(|_| message.result.is_some_and(has_outcome)) {
+            let option = selected(message).filter(|_| self.open_permissions.answered(&id));
             self.sessions
                 .iter_mut()
                 .for_each(|session| session.server_calls.answered(&id, option.as_deref()));
         }
     }
+
+    /// Forgets a request of the agent. If the user allows it, the answer doesn't count, and the user is asked again.
+    pub(crate) fn forget_request(&mut self, id: &Id) {
+        self.sessions.iter_mut().for_each(|session| session.server_calls.answered(id, None));
+    }
 }
 
-/// Remembers that the user is asked about a call in a request of the agent.
-pub(super) fn note_request(message: &Message<'_>, call: &Call<'_>, session: &mut Session) {
+fn has_outcome(result: Node<'_>) -> bool {
+    result.get("outcome").is_some()
+}
+
+/// Remembers that the user is asked about a call in a request of the agent, which the client shows with this title. If the title doesn't
+/// name the skill and the tool, the user's answer doesn't count.
+pub(super) fn note_request(
+    message: &Message<'_>,
+    call: &Call<'_>,
+    title: String,
+    session: &mut Session,
+    client: ClientFacts,
+) {
     if call.ours != Some(CALL_SKILL_TOOL) {
         return;
     }
@@ -227,9 +246,13 @@ pub(super) fn note_request(message: &Message<'_>, call: &Call<'_>, session: &mut
         .get("content")
         .and_then(|content| content.elements().next()?.at(&["content", "text"])?.as_str());
     let input = call.input.or_else(|| Node::parse(text.as_ref()?.as_bytes()));
-    if let (Some(id), Some(asked)) = (message.id(), ServerCall::read(input)) {
+    if let (Some(id), Some(call_id), Some(asked)) =
+        (message.id(), call.node.str("toolCallId"), ServerCall::read(input))
+        && title == call_titles::titled(&asked.skill, &asked.tool, client)
+    {
         let options = Options::read(message.param(&["options"]));
-        session.server_calls.asked(id, asked, options);
+        let shown = Shown { call_id: call_id.into_owned(), title, call: asked };
+        session.server_calls.asked(id, shown, options);
     }
 }
 

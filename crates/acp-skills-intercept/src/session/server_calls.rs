@@ -16,11 +16,20 @@ pub(crate) struct ServerCall {
     pub(crate) input: Map<String, Value>,
 }
 
+/// A call as the client shows it in a question to the user.
+#[derive(Debug, Clone)]
+pub(crate) struct Shown {
+    /// The id of the call in the client, which the agent can know.
+    pub(crate) call_id: String,
+    pub(crate) title: String,
+    pub(crate) call: ServerCall,
+}
+
 /// The calls of one session.
 #[derive(Debug, Default)]
 pub(crate) struct ServerCalls {
     /// The agent's requests for permission that the user has not answered.
-    asked: VecDeque<(Id, ServerCall, Options)>,
+    asked: VecDeque<(Id, Shown, Options)>,
     /// The calls that the user has allowed, and that have not arrived.
     allowed: VecDeque<ServerCall>,
     /// The skills and tools for which the user allows all calls.
@@ -66,14 +75,22 @@ impl ServerCall {
 
 impl ServerCalls {
     /// Remembers that the agent asks the user about a call.
-    pub(crate) fn asked(&mut self, request: Id, call: ServerCall, options: Options) {
-        push(&mut self.asked, (request, call, options));
+    pub(crate) fn asked(&mut self, request: Id, shown: Shown, options: Options) {
+        push(&mut self.asked, (request, shown, options));
+    }
+
+    /// Returns the call with this id if the user is being asked about it in a request of the agent.
+    pub(crate) fn shown(&self, call_id: &str) -> Option<&Shown> {
+        self.asked.iter().map(|(_, shown, _)| shown).find(|shown| shown.call_id == call_id)
     }
 
     /// Handles the user's answer to a request of the agent.
     pub(crate) fn answered(&mut self, request: &Id, option: Option<&str>) {
         let Some(index) = self.asked.iter().position(|(id, ..)| id == request) else { return };
-        let (Some((_, call, options)), Some(option)) = (self.asked.remove(index), option) else { return };
+        let (Some((_, Shown { call, .. }, options)), Some(option)) = (self.asked.remove(index), option)
+        else {
+            return;
+        };
         let is_in = |ids: &[String]| ids.iter().any(|id| id == option);
         if is_in(&options.always) {
             self.allow_always(call.skill.clone(), call.tool.clone());
@@ -105,7 +122,7 @@ impl ServerCalls {
     /// Forgets the permissions for the servers of skills for which `is_other` returns true, because another skill has the name now.
     pub(crate) fn skills_replaced(&mut self, is_other: impl Fn(&str) -> bool) {
         self.generation += 1;
-        self.asked.retain(|(_, call, _)| !is_other(&call.skill));
+        self.asked.retain(|(_, shown, _)| !is_other(&shown.call.skill));
         self.allowed.retain(|call| !is_other(&call.skill));
         self.always.retain(|(skill, _)| !is_other(skill));
     }
@@ -160,6 +177,10 @@ mod tests {
         ServerCall { skill: "kit".to_owned(), tool: tool.to_owned(), input }
     }
 
+    fn shown(tool: &str, input: u64) -> Shown {
+        Shown { call_id: "c".to_owned(), title: "kit: x".to_owned(), call: call(tool, input) }
+    }
+
     fn check(steps: &[Step]) {
         let options = json!([
             { "optionId": "once", "kind": "allow_once" },
@@ -174,7 +195,7 @@ mod tests {
             match *step {
                 Asks(id, tool, input) => {
                     let options = Options::read(Node::parse(options.as_bytes()));
-                    calls.asked(Id::Raw(id.to_string()), call(tool, input), options);
+                    calls.asked(Id::Raw(id.to_string()), shown(tool, input), options);
                 }
                 Answers(id, option) => calls.answered(&Id::Raw(id.to_string()), option),
                 Arrives(tool, input, expected) => {
@@ -286,14 +307,14 @@ mod tests {
         let mut calls = ServerCalls::default();
         let last = MAX_KEPT as u64;
         for number in 0..=last {
-            calls.asked(Id::Raw(number.to_string()), call("a", number), options.clone());
+            calls.asked(Id::Raw(number.to_string()), shown("a", number), options.clone());
         }
         for number in 0..=last {
             calls.answered(&Id::Raw(number.to_string()), ONCE);
         }
         assert!(!calls.take(&call("a", 0)) && calls.take(&call("a", 1)) && calls.take(&call("a", last)));
         for number in 0..=last {
-            calls.asked(Id::Raw("0".to_owned()), call("b", number), options.clone());
+            calls.asked(Id::Raw("0".to_owned()), shown("b", number), options.clone());
             calls.answered(&Id::Raw("0".to_owned()), ONCE);
         }
         assert!(!calls.take(&call("b", 0)) && calls.take(&call("b", last)));

@@ -133,8 +133,132 @@ fn an_answer_counts_if_only_the_announcement_names_the_tool() {
             let shown = if titles == Titles::People { shown } else { "Call a tool of a skill" };
             assert_eq!(out.client()["params"]["toolCall"]["title"], shown);
             selects(&mut fixture, "proceed_once");
+            // With the agent's title, the user has not seen what is called.
+            let expected = expected && titles == Titles::People;
             assert_eq!(is_allowed(&mut fixture), expected, "{titles:?}: {call}");
         }
+    }
+}
+
+/// An answer counts only if the client shows the title of the proxy, which names the skill and the tool.
+#[test]
+fn an_answer_to_another_title_does_not_count() {
+    let tool = "mcp__acp-skills__call_skill_tool";
+    let input = json!({ "skill": "git", "tool": "look" });
+    for id in [json!(null), json!(7), json!("x".repeat(2000))] {
+        let mut fixture = fixture(CLAUDE, policy());
+        fixture.prompt(2, "s", &["hello"]);
+        let mut request = call(tool, &input);
+        request["title"] = "Read README.md".into();
+        let is_shown = id.is_string();
+        if id.is_null() {
+            request.as_object_mut().unwrap().remove("toolCallId");
+        } else {
+            request["toolCallId"] = id;
+        }
+        let out = ask(&mut fixture, &request, None);
+        assert_eq!(out.client()["params"]["toolCall"]["title"] == "git: look", is_shown, "{request}");
+        selects(&mut fixture, "proceed_once");
+        assert_eq!(is_allowed(&mut fixture), is_shown, "{request}");
+    }
+    // After a claim that was broken, titles are those of the agent.
+    let mut fixture = fixture(CLAUDE, Policy { approve: Approve::Own, ..policy() });
+    fixture.prompt(2, "s", &["hello"]);
+    let claimed = call("mcp__acp-skills__activate_skill", &json!({ "name": "git" }));
+    assert_eq!(outcome(&ask(&mut fixture, &claimed, None)), "proceed_once");
+    // The call did not arrive.
+    ends(&mut fixture, End::Response);
+    fixture.prompt(2, "s", &["hello"]);
+    assert_eq!(outcome(&ask(&mut fixture, &claimed, None)), "asked");
+    selects(&mut fixture, "no");
+    let out = ask(&mut fixture, &call(tool, &input), None);
+    assert_eq!(out.client()["params"]["toolCall"]["title"], "x");
+    selects(&mut fixture, "proceed_once");
+    assert!(!is_allowed(&mut fixture));
+}
+
+/// If two requests have the same id, the user may have answered the other one.
+#[test]
+fn an_answer_to_an_ambiguous_id_does_not_count() {
+    let read = json!({ "toolCallId": "2", "title": "Read README.md", "kind": "read" });
+    for is_first in [true, false] {
+        for is_cancelled in [true, false] {
+            let mut fixture = fixture(CLAUDE, policy());
+            fixture.prompt(2, "s", &["hello"]);
+            if is_first {
+                ask(&mut fixture, &read, None);
+            } else {
+                asks(&mut fixture);
+            }
+            if is_cancelled {
+                let params = json!({ "requestId": 7 });
+                fixture.agent(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": params }));
+            }
+            if is_first {
+                asks(&mut fixture);
+            } else {
+                ask(&mut fixture, &read, None);
+            }
+            selects(&mut fixture, "proceed_once");
+            assert!(!is_allowed(&mut fixture), "{is_first} {is_cancelled}");
+            selects(&mut fixture, "proceed_once");
+            assert!(!is_allowed(&mut fixture), "{is_first} {is_cancelled}");
+            // All requests with this id are answered.
+            asks(&mut fixture);
+            selects(&mut fixture, "proceed_once");
+            assert!(is_allowed(&mut fixture), "{is_first} {is_cancelled}");
+        }
+    }
+}
+
+/// While the user is asked about a call, the agent can't change its title and its input, whoever asks.
+#[test]
+fn a_question_keeps_its_title() {
+    let tool = "mcp__acp-skills__call_skill_tool";
+    let input = json!({ "skill": "git", "tool": "look" });
+    for is_of_proxy in [false, true] {
+        let mut fixture = fixture(CLAUDE, policy());
+        fixture.prompt(2, "s", &["hello"]);
+        let mut announced = call(tool, &input);
+        announced["sessionUpdate"] = "tool_call".into();
+        fixture.update("s", &announced);
+        let id = if is_of_proxy {
+            let (skill, tool) = ("git".to_owned(), "look".to_owned());
+            let question = UserQuestion::Call { skill, tool, input: Map::new(), needs_user: true };
+            let out = fixture.handle(Input::UserAsked { session: SessionKey(1), number: 1, question });
+            assert_eq!(out.client()["params"]["toolCall"]["toolCallId"], "1");
+            out.client()["id"].clone()
+        } else {
+            asks(&mut fixture);
+            json!(7)
+        };
+        let harmless = json!({ "file": "README.md" });
+        for (kind, name, input, expected) in [
+            ("tool_call_update", "Read", &harmless, None),
+            ("tool_call", "Read", &harmless, None),
+            ("tool_call_update", tool, &json!({ "skill": "git", "tool": "list" }), None),
+            ("tool_call_update", tool, &input, Some(&input)),
+        ] {
+            let mut update = call(name, input);
+            update["sessionUpdate"] = kind.into();
+            update["title"] = "Read README.md".into();
+            update["kind"] = "read".into();
+            let out = fixture.update("s", &update);
+            let shown = &out.client()["params"]["update"];
+            assert_eq!(
+                (&shown["title"], &shown["kind"]),
+                (&json!("git: look"), &json!("execute")),
+                "{update}"
+            );
+            assert_eq!(shown.get("rawInput"), expected, "{update}");
+        }
+        // After the answer, the title belongs to the agent again, if the call is another one.
+        let result = json!({ "outcome": { "outcome": "selected", "optionId": "no" } });
+        fixture.client(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+        let mut update = call("Read", &harmless);
+        update["sessionUpdate"] = "tool_call".into();
+        let out = fixture.update("s", &update);
+        assert_eq!(out.client()["params"]["update"]["title"], "x");
     }
 }
 
