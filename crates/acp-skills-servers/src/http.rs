@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use self::events::Position;
 use super::{
     ServerError,
-    messages::{Outgoing, Rpc},
+    messages::{MAX_CALLS, Outgoing, Rpc},
     values::Resolved,
 };
 
@@ -26,8 +26,6 @@ use super::{
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// The maximum number of requests at the same time.
 const MAX_REQUESTS: usize = 16;
-/// The time limit for a request, as a multiple of the limit of a call, because progress extends the limit of a call.
-const MAX_CALLS: u32 = 10;
 /// The time limit for telling the server that a session has ended.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time after which the stream for messages of the server is opened again.

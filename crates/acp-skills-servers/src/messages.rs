@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use skills_core::json::{MAX_VALUES, has_more_values_than};
 use tokio::{
     sync::{Notify, mpsc, oneshot},
-    time::timeout,
+    time::{Instant, timeout},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -34,6 +34,8 @@ const MAX_QUEUE: usize = 64;
 const MAX_ID: usize = 1024;
 /// The time limit for sending a message that has no answer.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time limit for a call of a tool that reports progress, as a multiple of the limit without progress.
+pub(super) const MAX_CALLS: u32 = 10;
 /// The error code of JSON-RPC for a method that is not supported.
 const METHOD_NOT_FOUND: i64 = -32601;
 
@@ -96,8 +98,8 @@ struct Open {
 struct Request {
     answer: oneshot::Sender<Result<Value, ServerError>>,
     progress: Option<mpsc::Sender<Progress>>,
-    /// Notified when the server reports progress.
-    alive: Arc<Notify>,
+    /// Notified when the server reports progress. `None` if the request has no token for progress.
+    alive: Option<Arc<Notify>>,
     /// Cancels [`Outgoing::end`].
     _end: DropGuard,
 }
@@ -106,7 +108,8 @@ struct Request {
 pub(super) struct Ask<'a> {
     pub(super) method: &'a str,
     pub(super) params: Value,
-    /// The time limit, counted from the last progress.
+    /// The time limit. For a call of a tool, it is counted from the last progress, and the limit of the whole call is [`MAX_CALLS`] times
+    /// as long.
     pub(super) limit: Duration,
     /// The action for the error if there is no answer in time, such as `start`.
     pub(super) what: &'static str,
@@ -184,12 +187,14 @@ impl Rpc {
     /// Sends a request and waits for the answer. If the returned future is dropped, the request is cancelled.
     pub(super) async fn ask(&self, ask: Ask<'_>) -> Result<Value, ServerError> {
         let (answer, mut answered) = oneshot::channel();
+        let has_token = ask.method == "tools/call";
         let alive = Arc::new(Notify::new());
+        let started = Instant::now();
         let end = CancellationToken::new();
         let id = {
             let mut open = self.0.open.lock();
             open.last += 1;
-            let alive = Arc::clone(&alive);
+            let alive = has_token.then(|| Arc::clone(&alive));
             let request = Request { answer, progress: ask.progress, alive, _end: end.clone().drop_guard() };
             let id = open.last;
             open.requests.insert(id, request);
@@ -197,7 +202,7 @@ impl Rpc {
         };
         let mut cancel = CancelOnDrop { rpc: self, id, is_cancellable: ask.method != "initialize" };
         let mut params = ask.params;
-        if ask.method == "tools/call" {
+        if has_token {
             params["_meta"]["progressToken"] = id.into();
         }
         let mut headers = Vec::new();
@@ -223,7 +228,7 @@ impl Rpc {
                     cancel.is_cancellable = false;
                     return answer.unwrap_or(Err(ServerError::Ended));
                 }
-                () = alive.notified() => {}
+                () = alive.notified(), if started.elapsed() < ask.limit.saturating_mul(MAX_CALLS - 1) => {}
                 () = tokio::time::sleep(ask.limit) => return Err(expired),
             }
         }
@@ -306,7 +311,8 @@ impl Rpc {
         let Some(request) = params["progressToken"].as_u64().and_then(|id| open.requests.get(&id)) else {
             return;
         };
-        request.alive.notify_one();
+        let Some(alive) = &request.alive else { return };
+        alive.notify_one();
         if let (Some(receiver), Some(progress)) = (&request.progress, Progress::read(params)) {
             // This fails if the caller has left, or passes it on too slowly.
             let _ = receiver.try_send(progress);

@@ -25,6 +25,34 @@ async fn progress_that_nobody_reads_is_not_kept() {
     assert_eq!(count, 64);
 }
 
+/// A server can report progress for ever, also for requests for which it has no token.
+#[tokio::test(start_paused = true)]
+async fn progress_does_not_extend_a_request_for_ever() {
+    let limit = Duration::from_secs(5);
+    for (method, longest) in
+        [("initialize", limit), ("resources/read", limit), ("tools/call", limit * MAX_CALLS)]
+    {
+        let (rpc, mut outgoing) = Rpc::new(Box::new(Ignored), CancellationToken::new());
+        let ask = Ask { method, params: json!({}), limit, what: "answer", progress: None };
+        let started = Instant::now();
+        let server = async {
+            let request = outgoing.recv().await.unwrap().request.unwrap();
+            let params = json!({ "progressToken": request, "progress": 1 });
+            let line = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+            loop {
+                tokio::time::sleep(limit / 2).await;
+                rpc.receive(line.to_string().as_bytes());
+            }
+        };
+        tokio::select! {
+            answer = rpc.ask(ask) => assert_eq!(answer, Err(ServerError::Timeout { what: "answer", limit })),
+            () = server => {}
+        }
+        let took = started.elapsed();
+        assert!(took + limit >= longest && took <= longest, "{method}: {took:?}");
+    }
+}
+
 /// Parsed JSON needs much more memory than its text.
 #[tokio::test]
 async fn an_answer_with_too_many_values_fails() {
