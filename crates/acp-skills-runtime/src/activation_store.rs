@@ -17,6 +17,8 @@ use crate::worker::{Batch, Submitter, Worker};
 
 /// The maximum number of sessions in the queue for writing.
 const QUEUE_CAPACITY: usize = 4096;
+/// The maximum length of the id of a session in bytes. Each change has a copy of it.
+const MAX_ID: usize = 1024;
 const VERSION: u32 = 1;
 
 /// A store of active skills in a directory. Cheap to clone; all clones share their state. Dropping the last clone
@@ -75,8 +77,12 @@ impl ActivationStore {
     }
 
     /// Returns the active skills of a session. `session` is the agent's id. Reads a file unless the skills were saved
-    /// in this run. If the file cannot be read, logs a warning and returns an empty list.
+    /// in this run. If the file cannot be read, logs a warning and returns an empty list. For an id of more than 1 KiB, nothing is
+    /// saved.
     pub fn load(&self, session: &str) -> ActiveSkills {
+        if session.len() > MAX_ID {
+            return ActiveSkills::new();
+        }
         if let Some(active) = self.0.saved.lock().get(session) {
             return active.clone();
         }
@@ -89,6 +95,9 @@ impl ActivationStore {
 
     /// Saves the active skills of a session. An empty list removes the file. Never blocks on the disk.
     pub fn save(&self, session: &str, active: ActiveSkills) {
+        if session.len() > MAX_ID {
+            return;
+        }
         let mut saved = self.0.saved.lock();
         saved.insert(session.to_owned(), active.clone());
         self.0.submitter.submit((session.to_owned(), active));
@@ -135,6 +144,7 @@ mod tests {
     fn saved_skills_are_loaded_again() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("a/b");
+        let long = "s".repeat(MAX_ID + 1);
         let name = |name: &str| SkillName::new(name).unwrap();
         let first = vec![ActiveSkill::new(name("a"), ActivatedBy::Model)];
         let mut user = ActiveSkill::new(name("Ü b"), ActivatedBy::User);
@@ -144,6 +154,8 @@ mod tests {
         store.save("../../x", first);
         store.save("../../x", both.clone());
         store.save("other", both.clone());
+        store.save(&long, both.clone());
+        assert_eq!(store.load(&long), ActiveSkills::new());
         assert_eq!(store.load("../../x"), both);
         drop(store);
         let store = ActivationStore::open(&place).unwrap();

@@ -27,6 +27,8 @@ pub use acp_skills_intercept::events::*;
 /// The version of the schema. It is incremented if a field is removed or changes its meaning, but not for new fields
 /// or events.
 pub const VERSION: u32 = 1;
+/// The maximum length of the id of a session in bytes.
+const MAX_ID: usize = 256;
 
 /// One event of the record, which is one line of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +41,7 @@ pub struct Event {
     /// The kind of the event and its fields.
     #[serde(flatten)]
     pub what: EventKind,
-    /// The agent's id of the session, if the event belongs to one.
+    /// The agent's id of the session, if the event belongs to one. It is cut at 256 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
 }
@@ -50,6 +52,16 @@ impl Event {
         let now = Timestamp::now();
         // Round the time to milliseconds to keep the lines short.
         let time = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
-        Self { v: VERSION, time, what, session }
+        Self { v: VERSION, time, what, session: session.map(short_id) }
     }
+}
+
+/// Cuts the id of a session. Each event has a copy of it, so an agent could fill the memory and the disk with a few short calls in a
+/// session with a long id.
+pub(crate) fn short_id(mut id: String) -> String {
+    if id.len() > MAX_ID {
+        id.truncate(id.floor_char_boundary(MAX_ID));
+        id.shrink_to_fit();
+    }
+    id
 }

@@ -35,6 +35,7 @@ use crate::{
     activation_store::ActivationStore,
     activity::{Observer, SessionStep},
     agent_store::AgentStore,
+    events::short_id,
     library::{Library, MakeToolbox},
     mark_secret,
     mcp::Servers,
@@ -227,6 +228,7 @@ impl RunningHost {
             }
             Effect::Remind { session, skills } => self.0.servers.remind(session, skills),
             Effect::Opened { session, id } => {
+                let id = short_id(id);
                 self.0.spans.open(session);
                 self.0.spans.set_id(session, &id);
                 let _span = self.0.spans.current(session).entered();

@@ -64,15 +64,23 @@ fn spell(skills: &SkillSet) -> Vec<(String, Arc<Skill>)> {
     let as_it_is = |skill: &Skill| spelling(skill.name.as_str()) == skill.name.as_str();
     let mut taken: HashSet<String> =
         invocable().filter(|skill| as_it_is(skill)).map(|skill| skill.name.key()).collect();
+    // The next number for each word. Thousands of names can have the same word.
+    let mut next: HashMap<String, usize> = HashMap::new();
     invocable()
         .map(|skill| {
             let word = spelling(skill.name.as_str());
-            if as_it_is(skill) || taken.insert(SkillName::key_of(&word)) {
+            let key = SkillName::key_of(&word);
+            if as_it_is(skill) || taken.insert(key.clone()) {
                 return (word, Arc::clone(skill));
             }
-            let free = (2..).map(|number| format!("{word}-{number}"));
-            let word = free.into_iter().find(|word| taken.insert(SkillName::key_of(word)));
-            (word.unwrap_or_default(), Arc::clone(skill))
+            let number = next.entry(key).or_insert(1);
+            loop {
+                *number += 1;
+                let word = format!("{word}-{number}");
+                if taken.insert(SkillName::key_of(&word)) {
+                    return (word, Arc::clone(skill));
+                }
+            }
         })
         .collect()
 }
@@ -122,6 +130,7 @@ mod tests {
             (vec!["Code Review", "org/pdf:forms"], vec!["Code-Review", "org-pdf-forms"]),
             (vec!["prüfung", "レビュー", "v1.2_x"], vec!["prüfung", "レビュー", "v1.2_x"]),
             (vec!["🎉", "🎉🎉"], vec!["skill", "skill-2"]),
+            (vec!["🎉", "🎉🎉", "skill-2", "🎉🎉🎉"], vec!["skill", "skill-3", "skill-2", "skill-4"]),
             (vec!["-edge-", "(draft)"], vec!["-edge-", "draft"]),
             // A name that is already valid keeps its spelling, no matter where it is in the list.
             (
@@ -131,6 +140,16 @@ mod tests {
         ] {
             assert_eq!(words(&names), expected, "{names:?}");
         }
+    }
+
+    /// With a search for a free number for each of them, this would take minutes.
+    #[test]
+    fn very_many_names_have_the_same_word() {
+        let names: Vec<String> =
+            (0..20_000).map(|number| format!("{number:b}").replace('0', "!").replace('1', "?")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let words = words(&names);
+        assert_eq!((words.len(), words.last().map(String::as_str)), (20_000, Some("skill-20000")));
     }
 
     #[test]

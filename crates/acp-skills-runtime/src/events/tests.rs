@@ -144,3 +144,11 @@ fn a_very_long_line_is_skipped() {
     lines(source, |number, line| seen.push((number, matches!(line, Line::Bad(_))))).unwrap();
     assert_eq!(seen, [(1, true), (2, true)]);
 }
+
+#[test]
+fn ids_of_sessions_are_cut() {
+    let id =
+        |bytes: usize| Event::now(Some("é".repeat(bytes / 2)), EventKind::EventsDropped { count: 1 }).session;
+    assert_eq!(id(256).map(|id| id.len()), Some(256));
+    assert_eq!(id(10_000).map(|id| id.len()), Some(256));
+}
