@@ -154,13 +154,16 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     let Some(literal) = pattern.split_once('*').map(|(literal, _)| literal) else { return true };
     let command = unquoted(command);
     let words: Vec<&str> = command.split_whitespace().collect();
-    if leads_elsewhere(pattern, &words) {
-        return false;
-    }
-    let Some(rule) = words.first().and_then(|program| rule_for(program)) else { return true };
     // If the `*` continues the last word of the pattern, we can't use that word here.
     let complete = literal.rfind([' ', ':']).map_or("", |end| &literal[..end]);
     let literal_words: Vec<&str> = complete.split_whitespace().collect();
+    // Variables before the program can also change what runs, so the pattern has to contain all of them.
+    let (variables, words) = words.split_at(count_variables(&words));
+    let (variables_in_pattern, literal_words) = literal_words.split_at(count_variables(&literal_words));
+    if variables.len() != variables_in_pattern.len() || leads_elsewhere(pattern, variables.len(), words) {
+        return false;
+    }
+    let Some(rule) = words.first().and_then(|program| rule_for(program)) else { return true };
     let subcommand = literal_words.get(1).filter(|word| !word.starts_with('-'));
     match rule {
         Rule::AlwaysAsk => false,
@@ -182,12 +185,23 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     }
 }
 
+/// Returns the number of words at the start that set variables for the program, such as `CI=1`.
+fn count_variables(words: &[&str]) -> usize {
+    let is_variable = |word: &&&str| {
+        let name = word.split_once('=').map_or("", |(name, _)| name.trim_end_matches('+'));
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    words.iter().take_while(is_variable).count()
+}
+
 /// Returns true if a `*` continues a path of the pattern, such as `scripts/*`, and the word of the command may be outside of this directory.
-fn leads_elsewhere(pattern: &str, words: &[&str]) -> bool {
+/// `words` are those after the first `variables` words.
+fn leads_elsewhere(pattern: &str, variables: usize, words: &[&str]) -> bool {
     let before_arguments = [":*", " *"].iter().find_map(|end| pattern.strip_suffix(end)).unwrap_or(pattern);
     let Some((literal, _)) = before_arguments.split_once('*') else { return false };
     let start = literal.rsplit(char::is_whitespace).next().unwrap_or_default();
     let index = literal.split_whitespace().count() - usize::from(!start.is_empty());
+    let Some(index) = index.checked_sub(variables) else { return false };
     let is_path = start.contains('/') || index == 0 && !start.is_empty();
     let Some(word) = words.get(index).filter(|_| is_path) else { return false };
     // The shell expands wildcards in the names of directories, also to `..`.
@@ -406,6 +420,19 @@ mod tests {
             ("cat docs/*", "cat docs/../../.ssh/id", false),
             ("s*", "scripts/../vendor/evil", false),
             ("cat:*", "cat ../a", true),
+            // Variables before the program.
+            ("GIT_PAGER=cat git diff:*", "GIT_PAGER=cat git diff --stat", true),
+            ("GIT_PAGER=cat git diff:*", "GIT_PAGER=cat git diff --ext-diff", false),
+            ("CI=1 npm test:*", "CI=1 npm test --script-shell=/tmp/evil", false),
+            ("A=1 B+=2 python3 -c:*", "A=1 B+=2 python3 -c evil", false),
+            ("GIT_EDITOR=true git *", "GIT_EDITOR=true git -c core.sshCommand=evil fetch", false),
+            ("GIT_EDITOR=true git rebase:*", "GIT_EDITOR=true git rebase main", true),
+            ("NODE_ENV=test make:*", "NODE_ENV=test make SHELL=/tmp/evil x", false),
+            ("LOGDIR=*", "LOGDIR=x curl -o y", false),
+            ("A=1 *", "A=1 PATH=. ls", false),
+            ("A=1 ./scripts/*", "A=1 ./scripts/a.sh", true),
+            ("A=1 ./scripts/*", "A=1 ./scripts/../x", false),
+            ("A=1 s*", "A=1 s/../x", false),
             // We should always ask the user about these programs.
             ("tar xf:*", "tar xf a.tar", false),
             ("tar xf:*", "tar xf a.tar -C src", false),
