@@ -19,6 +19,7 @@ crate::trials!(
     commands_follow_the_policy,
     no_variable_moves_the_policy,
     required_sources,
+    required_sources_have_approvals_of_their_own,
     required_sources_get_no_headers_of_a_configuration,
     risks_of_sources,
     only_versions_of_the_administrator,
@@ -211,6 +212,26 @@ fn required_sources() {
     assert!(!failed && text.contains("Review one"), "{text}");
     fixture.editor.unread();
     fixture.editor.finish();
+}
+
+/// An approval of the user for the same source can leave skills out.
+fn required_sources_have_approvals_of_their_own() {
+    let repository = Repository::review();
+    repository.skill("plan", "Plans.", "# Plan");
+    repository.commit();
+    let source = repository.source("");
+    let Some(machine) = Machine::new(&format!("require: {{sources: ['{source}']}}")) else { return };
+    let said =
+        machine.home.printed(&["list", "--source", &source, "--exclude", "review", "--max-skills", "1"]);
+    assert!(said.contains("plan") && !said.contains("Reviews code."), "{said}");
+    let (_, text) = machine.says(&["list"]);
+    assert!(text.contains("Reviews code.") && text.contains("Plans."), "{text}");
+    let (_, text) = machine.says(&["sources"]);
+    assert!(text.contains("required/skills.lock"), "{text}");
+    repository.skill("review", "Reviews code.", "# Review two");
+    repository.commit();
+    let (code, text) = machine.says(&["update", "--yes"]);
+    assert!(code == Some(0) && text.contains("+# Review two"), "{text}");
 }
 
 /// The configuration can be that of a project. With a header, it could choose what the server sends.

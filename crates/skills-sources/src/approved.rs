@@ -21,7 +21,7 @@ use std::{
 
 use skills_core::{
     Scope, SkillSet,
-    discovery::{Discovery, Root},
+    discovery::{Discovery, Limits, Root},
     exec::ProcessObserver,
     files::SKILL_FILE_NAMES,
     skill::Sha256,
@@ -109,10 +109,9 @@ pub(super) fn fetch(
     place: &GitPlace,
     pinned: &PinnedGit,
     observer: Option<Arc<dyn ProcessObserver>>,
-    max_skills: usize,
 ) -> Result<(), GitError> {
     let version = Found { commit: pinned.commit.clone(), tag: None };
-    fetch_at(store, place, Some(&version), pinned, observer, max_skills)
+    fetch_at(store, place, Some(&version), pinned, observer)
 }
 
 /// Fetches an approved version like [`fetch`], from another version of the place, or from its current one.
@@ -122,7 +121,6 @@ pub(super) fn fetch_at(
     version: Option<&Found>,
     pinned: &PinnedGit,
     observer: Option<Arc<dyn ProcessObserver>>,
-    max_skills: usize,
 ) -> Result<(), GitError> {
     let _lock = store.lock(place)?;
     if served(store, place, pinned).is_some() {
@@ -131,7 +129,7 @@ pub(super) fn fetch_at(
     // Check this before anything is received.
     check_unused(&store.root(place, &pinned.commit))?;
     let checkout = store.fetch_locked(place, version, observer)?;
-    add_locked(store, place, pinned, &checkout.root, max_skills)
+    add_locked(store, place, pinned, &checkout.root)
 }
 
 /// Moves the approved skills out of a checkout, so that they are served.
@@ -140,15 +138,14 @@ pub(super) fn add(
     place: &GitPlace,
     pinned: &PinnedGit,
     checkout: &Checkout,
-    max_skills: usize,
 ) -> Result<(), GitError> {
     let _lock = store.lock(place)?;
-    add_locked(store, place, pinned, &checkout.root, max_skills)
+    add_locked(store, place, pinned, &checkout.root)
 }
 
 /// Reduces a version from the cache of an older program, which contains all skills, to the approved ones. Does nothing if another
 /// process uses it. If this fails, the version stays as it was.
-pub(super) fn reduce(store: &Store, place: &GitPlace, pinned: &PinnedGit, max_skills: usize) {
+pub(super) fn reduce(store: &Store, place: &GitPlace, pinned: &PinnedGit) {
     let root = store.root(place, &pinned.commit);
     let (Some(version), Some(name)) = (root.parent(), root.file_name()) else { return };
     let Some(of_place) = version.parent().filter(|_| root.is_dir() && skills_at(&root).is_none()) else {
@@ -159,7 +156,7 @@ pub(super) fn reduce(store: &Store, place: &GitPlace, pinned: &PinnedGit, max_sk
         return;
     };
     let whole = aside.path().join(name);
-    if let Err(error) = add_locked(store, place, pinned, &whole, max_skills) {
+    if let Err(error) = add_locked(store, place, pinned, &whole) {
         tracing::warn!("cannot use {} from the cache: {error}", root.display());
         if let Err(error) = give_back(pinned, &root, &whole) {
             tracing::warn!("cannot restore {}: {error}", root.display());
@@ -192,32 +189,19 @@ fn check_unused(root: &Path) -> Result<(), GitError> {
 }
 
 /// Moves the approved skills from `from`. A skill whose content differs from its checksum is missing.
-fn add_locked(
-    store: &Store,
-    place: &GitPlace,
-    pinned: &PinnedGit,
-    from: &Path,
-    max_skills: usize,
-) -> Result<(), GitError> {
+fn add_locked(store: &Store, place: &GitPlace, pinned: &PinnedGit, from: &Path) -> Result<(), GitError> {
     let root = store.root(place, &pinned.commit);
     check_unused(&root)?;
-    move_skills(store, place, pinned, from, max_skills)
-        .map_err(|source| GitError::Write { path: root, source })
+    move_skills(store, place, pinned, from).map_err(|source| GitError::Write { path: root, source })
 }
 
-fn move_skills(
-    store: &Store,
-    place: &GitPlace,
-    pinned: &PinnedGit,
-    from: &Path,
-    max_skills: usize,
-) -> io::Result<()> {
+fn move_skills(store: &Store, place: &GitPlace, pinned: &PinnedGit, from: &Path) -> io::Result<()> {
     let root = store.root(place, &pinned.commit);
     let from = dunce::canonicalize(from)?;
     if skills_at(&root).is_none() {
         let dir = root.parent().unwrap_or(&root);
         private::create_dir(dir)?;
-        fs::write(dir.join(LIST), list(&find(&from, max_skills, false), &from))?;
+        fs::write(dir.join(LIST), list(&find(&from, Limits::default().max_skills, false), &from))?;
     }
     let replaced = store.temporary(place)?;
     for (number, (path, approved)) in pinned.skills.iter().enumerate() {
@@ -294,15 +278,15 @@ mod tests {
         let path = format!("b/../../{LIST}/x");
         let skills = [("a".to_owned(), digest.clone()), (path, of_blocked)].into();
         let pinned = PinnedGit::new(commit.clone(), skills);
-        reduce(&store, place, &pinned, 10);
+        reduce(&store, place, &pinned);
         assert_eq!(digest::of_skill(&root.join("a")).unwrap().to_string(), digest);
         assert!(root.join("b/SKILL.md").exists() && skills_at(&root).is_none());
         // Nothing is fetched for a directory that can't be used.
-        let error = fetch(&store, place, &pinned, None, 10).unwrap_err();
+        let error = fetch(&store, place, &pinned, None).unwrap_err();
         assert!(matches!(&error, GitError::InUse { path } if *path == root), "{error}");
         assert!(error.hint().contains("older version"), "{}", error.hint());
         let pinned = PinnedGit::new(commit, [("a".to_owned(), digest)].into());
-        reduce(&store, place, &pinned, 10);
+        reduce(&store, place, &pinned);
         assert_eq!(served(&store, place, &pinned), Some(root.clone()));
         assert!(root.join("a/SKILL.md").exists() && !root.join("b").exists());
     }
@@ -325,7 +309,7 @@ mod tests {
             let skills = skills.iter().map(|(path, digest)| ((*path).to_owned(), (*digest).to_owned()));
             let pinned = PinnedGit::new(commit.clone(), skills.collect());
             fs::create_dir_all(root.ancestors().nth(2).unwrap()).unwrap();
-            move_skills(&store, place, &pinned, &checkout, 10).unwrap();
+            move_skills(&store, place, &pinned, &checkout).unwrap();
             fs::remove_dir_all(&checkout).unwrap();
             pinned
         };

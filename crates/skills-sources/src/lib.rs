@@ -98,7 +98,7 @@ pub use self::{
     lockfile::{Decisions, LOCK_NAME, LockError, LockFile, Pinned, PinnedGit, PinnedWeb, REMOVED},
     update::{
         Answer, Comparison, Decision, FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, Query,
-        Rejected, SkillChange, Updater, lock_beside, named_sources, user_lock,
+        Rejected, SkillChange, Updater, lock_beside, named_sources, required_lock, user_lock,
     },
 };
 pub use crate::disk::FileLock;

@@ -301,7 +301,7 @@ impl Sources {
                 && root.exists()
                 && let Some(part) = parts.iter().find(|part| part.commit == *version)
             {
-                approved::reduce(store, place, part, self.0.options.max_skills);
+                approved::reduce(store, place, part);
             }
             // Of the versions of a web site, only archives have a directory.
             held.extend(InUse::of(&root).map(|mark| (version.clone(), mark)));

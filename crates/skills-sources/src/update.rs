@@ -127,6 +127,12 @@ pub fn user_lock() -> PathBuf {
     state_dir().unwrap_or_default().join(super::LOCK_NAME)
 }
 
+/// Returns the path of the lock file for the sources that an administrator requires. It is another file than [`user_lock`], because
+/// approvals of the user can leave skills out.
+pub fn required_lock() -> PathBuf {
+    state_dir().unwrap_or_default().join("required").join(super::LOCK_NAME)
+}
+
 /// Returns the path of the lock file for the sources in a configuration file.
 pub fn lock_beside(config: &Path) -> PathBuf {
     config.with_file_name(super::LOCK_NAME)
@@ -203,7 +209,7 @@ impl Updater {
                     fetch(Some(&version))
                         .and_then(|again| {
                             let part = &git.parts()[0];
-                            approved::add(&self.store, place, part, &again, self.options.max_skills)
+                            approved::add(&self.store, place, part, &again)
                         })
                         .map_err(|error| SourceError::git(address, error))?;
                 }
@@ -270,7 +276,7 @@ impl Updater {
             (address.place(), &pinned, &offer.checkout)
         {
             // If this fails, the approved version is fetched when it is used.
-            let _ = approved::add(&self.store, place, &git.parts()[0], checkout, self.options.max_skills);
+            let _ = approved::add(&self.store, place, &git.parts()[0], checkout);
         }
         self.add_archives(offer, &pinned);
         Ok(pinned)

@@ -48,7 +48,8 @@ use skills_core::{
     text::shown_path,
 };
 use skills_sources::{
-    Address, LockFile, Offer, Pinned, SkillChange, Updater, lock_beside, named_sources, user_lock,
+    Address, LockFile, Offer, Pinned, SkillChange, Updater, lock_beside, named_sources, required_lock,
+    user_lock,
 };
 
 use self::approval::ApprovalArgs;
@@ -253,12 +254,13 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
         let address = Address::parse(&entry.source).map_err(acp_skills::config::ConfigError::from)?;
         add(address, target.lock(), filters, entry.nested || target.config.nested, entry.verify.is_some());
     }
-    let lock = user_lock();
-    let locked = LockFile::read(&lock).map_err(lock_error)?;
-    for source in locked.sources().map(str::to_owned).chain(named_sources(&lock)) {
-        // Skip addresses that we can't parse. They may have been written by another version of this program.
-        if let Ok(address) = Address::parse(&source) {
-            add(address, lock.clone(), Vec::new(), target.config.nested, false);
+    for lock in [user_lock(), required_lock()] {
+        let locked = LockFile::read(&lock).map_err(lock_error)?;
+        for source in locked.sources().map(str::to_owned).chain(named_sources(&lock)) {
+            // Skip addresses that we can't parse. They may have been written by another version of this program.
+            if let Ok(address) = Address::parse(&source) {
+                add(address, lock.clone(), Vec::new(), target.config.nested, false);
+            }
         }
     }
     Ok(known)

@@ -11,9 +11,9 @@ use acp_skills_runtime::{
 };
 use skills_core::{Scope, discovery::Limits, exec::Sandbox, set::Skipped};
 use skills_sources::{
-    Address, LOCK_NAME, Options, Sources, Spec,
-    disk::locations,
+    Address, Options, Sources, Spec,
     policy::{Policy, Refusal, Scripts, Server, check_protection},
+    required_lock,
 };
 
 use super::{
@@ -85,7 +85,7 @@ fn required(policy: &Policy) -> Vec<Spec> {
     let spec = |address: &Address| Spec {
         address: address.clone(),
         filters: Vec::new(),
-        lock: locations::state_dir().unwrap_or_default().join(LOCK_NAME),
+        lock: required_lock(),
         nested: false,
         is_named: true,
     };

@@ -77,8 +77,7 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
                 for archive in archives {
                     let Some(checkout) = &archive.checkout else { continue };
                     // If this fails, or if another process has approved another version, the archive is fetched again.
-                    let _ =
-                        approved::add(store, &archive.place, &archive.pinned, checkout, options.max_skills);
+                    let _ = approved::add(store, &archive.place, &archive.pinned, checkout);
                 }
                 fetch_archives(spec, url, web, store, options);
             }
@@ -89,7 +88,7 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
             // Another process may have approved another version.
             let is_ours = git.commit == checkout.commit;
             let added = if is_ours {
-                approved::add(store, place, &git.parts()[0], &checkout, options.max_skills)
+                approved::add(store, place, &git.parts()[0], &checkout)
                     .map_err(|error| SourceError::git(&spec.address, error))
             } else {
                 drop(checkout);
@@ -109,9 +108,8 @@ fn fetch_parts(
     store: &Store,
     options: &Options,
 ) -> Result<(), SourceError> {
-    let fetch = |store: &Store, part: &PinnedGit| {
-        approved::fetch(store, place, part, options.observer.clone(), options.max_skills)
-    };
+    let fetch =
+        |store: &Store, part: &PinnedGit| approved::fetch(store, place, part, options.observer.clone());
     let parts = pinned.parts();
     let (own, kept) = parts.split_first().expect("the source has a commit");
     fetch(store, own).map_err(|error| SourceError::git(address, error))?;
@@ -151,7 +149,7 @@ fn fetch_archives(spec: &Spec, url: &str, pinned: &PinnedWeb, store: &Store, opt
     for (place, version) in packed::missing(store, url, pinned, &takes) {
         let fetched = budget.fetch(&place.url, |store| {
             let observer = options.observer.clone();
-            approved::fetch_at(store, &place, None, &version, observer, options.max_skills)?;
+            approved::fetch_at(store, &place, None, &version, observer)?;
             Ok(((), store.root(&place, &version.commit)))
         });
         if let Err(error) = fetched {

@@ -118,7 +118,7 @@ impl Updater {
                 && web.skills.as_ref().and_then(|skills| skills.get(name.as_str())) == Some(&pinned.commit)
             {
                 // If this fails, the archive is fetched when it is used.
-                let _ = approved::add(&self.store, place, pinned, checkout, self.options.max_skills);
+                let _ = approved::add(&self.store, place, pinned, checkout);
             }
         }
     }

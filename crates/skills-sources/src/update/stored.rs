@@ -51,7 +51,7 @@ impl Updater {
 
     /// Returns the approved skills of one commit if all of them are in the store.
     fn approved_part(&self, place: &GitPlace, part: &PinnedGit) -> Option<Offer> {
-        approved::reduce(&self.store, place, part, self.options.max_skills);
+        approved::reduce(&self.store, place, part);
         let root = approved::served(&self.store, place, part)?;
         let offer = self.of_directory(&root, &part.commit, part.is_nested()).ok()?;
         let has_all = matches!(&offer.pinned, Pinned::Git(here) if here.has_all_of(part));
