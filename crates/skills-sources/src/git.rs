@@ -98,6 +98,9 @@ impl Default for Limits {
     }
 }
 
+/// The number of other files, besides a tenth of the files of skills, that a repository can have if it consists mostly of skills.
+const MAX_OTHERS: usize = 16;
+
 /// The result of a fetch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fetched {
@@ -163,7 +166,8 @@ pub(super) fn fetch(
     };
     let selection = tree::select(&entries, limits)?;
     // Of the rest of the repository, nothing is known if the place is a directory in it.
-    let is_mostly_skills = place.path.is_empty() && entries.len() <= 2 * selection.wanted.len();
+    let others = entries.len().saturating_sub(selection.wanted.len());
+    let is_mostly_skills = place.path.is_empty() && others <= MAX_OTHERS + selection.wanted.len() / 10;
     let mut objects: Vec<&str> = selection.wanted.iter().map(|file| file.object.as_str()).collect();
     let input = lines(&objects);
     order::sort(&mut objects);

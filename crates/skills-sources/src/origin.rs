@@ -79,8 +79,19 @@ impl Origin<'_> {
             // If the fetch fails, the next one doesn't expect that.
             let marker = self.directory().join(MOSTLY_SKILLS);
             let expects_skills = fs::remove_file(&marker).is_ok();
-            let targets = Targets { directory, scratch, verify, expects_skills };
-            let fetched = git::fetch(self.place, version, targets, observer, self.limits)?;
+            let fetch = |scratch: &Path, expects_skills| {
+                let targets = Targets { directory, scratch, verify, expects_skills };
+                git::fetch(self.place, version, targets, observer.clone(), self.limits)
+            };
+            let fetched = match fetch(&scratch.join("first"), expects_skills) {
+                // Other files can have been added, and they are not needed.
+                Err(GitError::TooMuch(_)) if expects_skills => {
+                    // The directory is removed in any case, later.
+                    let _ = fs::remove_dir_all(scratch.join("first"));
+                    fetch(&scratch.join("second"), false)?
+                }
+                fetched => fetched?,
+            };
             if fetched.is_mostly_skills {
                 let _ = File::create(marker);
             }

@@ -317,7 +317,8 @@ fn files_can_come_with_the_commit() {
     repository.commit(&[("a/large.md", &"large ".repeat(40_000))]);
     let with_large = vec!["a/SKILL.md".to_owned(), "a/large.md".to_owned()];
     assert_eq!(fetch_as("", true), (with_large.clone(), 2, true));
-    let others = (0..6).map(|number| (format!("other/{number}"), number.to_string())).collect::<Vec<_>>();
+    let others =
+        (0..MAX_OTHERS).map(|number| (format!("other/{number}"), number.to_string())).collect::<Vec<_>>();
     let others = others.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect::<Vec<_>>();
     repository.commit(&others);
     assert_eq!(fetch_as("", false), (with_large, 2, false));

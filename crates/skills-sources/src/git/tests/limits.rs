@@ -1,7 +1,10 @@
 //! Limits of time and size, with servers and repositories that exceed them.
 
 use super::*;
-use crate::address::Transport;
+use crate::{
+    address::Transport,
+    origin::{Origin, Origins},
+};
 
 #[test]
 fn a_hundred_thousand_files() {
@@ -86,4 +89,36 @@ fn a_limit_is_reported_instead_of_its_consequence() {
     let cut = || GitError::System { what: "version".to_owned(), source: ErrorKind::UnexpectedEof.into() };
     let error = git.talk(&["version"], Vec::new(), |_output| Err::<(), _>(cut())).unwrap_err();
     assert!(matches!(error, GitError::TooLong(_)), "{error}");
+}
+
+/// Files that don't belong to skills can become large. Then they are left out, although they are expected to be few.
+#[test]
+fn large_files_that_come_with_the_commit() {
+    let repository = Repository::new();
+    repository.git(&["config", "uploadpack.allowFilter", "true"], b"");
+    repository.commit(&[("a/SKILL.md", SKILL)]);
+    let place = repository.place("");
+    let known = tempfile::tempdir().unwrap();
+    let limits = Limits { bytes: 1024 * 1024, ..Limits::default() };
+    let origins = Origins::default();
+    let fetch = || {
+        let origin =
+            Origin { place: &place, known: known.path().join("known"), limits: &limits, origins: &origins };
+        let directory = tempfile::tempdir().unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        origin.fetch(None, directory.path(), scratch.path(), None, false).unwrap();
+        (files(directory.path()), known.path().join("mostly-skills").exists())
+    };
+    let skill = vec!["a/SKILL.md".to_owned()];
+    assert_eq!(fetch(), (skill.clone(), true));
+    let noise = |file: u64| {
+        let words =
+            (0..6_000_u64).map(|n| format!("{:x}", (n + file * 6_000).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        words.collect::<String>()
+    };
+    let others: Vec<_> = (0..30).map(|file| (format!("b/{file}"), noise(file))).collect();
+    repository.commit(&others.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect::<Vec<_>>());
+    for _ in 0..2 {
+        assert_eq!(fetch(), (skill.clone(), false));
+    }
 }
