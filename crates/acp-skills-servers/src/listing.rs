@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::Value;
-use skills_core::tool::OfferedTool;
+use skills_core::{text::shown, tool::OfferedTool};
 use tokio::sync::Mutex;
 
 use super::ServerError;
@@ -18,6 +18,8 @@ use super::ServerError;
 const MAX_TOOLS: usize = 500;
 /// The maximum length of the description and the schema of one tool, in bytes of JSON. Longer tools are left out.
 const MAX_TOOL_BYTES: usize = 64 * 1024;
+/// The maximum length of the name of a tool in a message, in bytes.
+const MAX_SHOWN: usize = 80;
 /// The maximum length of all descriptions and schemas, in bytes of JSON. Further tools are left out.
 const MAX_TOOLS_BYTES: usize = 512 * 1024;
 
@@ -103,6 +105,9 @@ pub(super) struct Tally {
     listed: Listed,
     names: HashSet<String>,
     bytes: usize,
+    /// The number of tools that were left out, and the name of the first one.
+    left_out: usize,
+    first_left_out: String,
 }
 
 impl Tally {
@@ -113,11 +118,10 @@ impl Tally {
         let schema = Some(&tool["inputSchema"]).filter(|schema| schema.is_object());
         let bytes = name.len() + description.len() + schema.map_or(0, |schema| schema.to_string().len());
         if bytes > MAX_TOOL_BYTES || !self.names.insert(name.to_owned()) {
-            tracing::warn!(tool = %skills_core::text::shown(name), "left out a tool: too long, or listed twice");
-            return true;
+            return self.leave_out(name);
         }
         if self.listed.tools.len() == MAX_TOOLS || self.bytes + bytes > MAX_TOOLS_BYTES {
-            tracing::warn!(first = %skills_core::text::shown(name), "left out the last tools: too many");
+            tracing::warn!(first = %shown_start(name), "left out the last tools: too many");
             return false;
         }
         self.bytes += bytes;
@@ -130,6 +134,15 @@ impl Tally {
         true
     }
 
+    /// Counts a tool that is too long, or listed twice. Returns false if there are too many of them.
+    fn leave_out(&mut self, name: &str) -> bool {
+        if self.left_out == 0 {
+            self.first_left_out = shown_start(name);
+        }
+        self.left_out += 1;
+        self.left_out < MAX_TOOLS
+    }
+
     /// Returns the number of tools that were added.
     pub(super) fn len(&self) -> usize {
         self.listed.tools.len()
@@ -137,8 +150,17 @@ impl Tally {
 
     /// Returns the tools that were added. The first `own` are those that the server has.
     pub(super) fn into_listed(self, own: usize) -> Listed {
+        let Self { left_out, first_left_out, .. } = &self;
+        if *left_out > 0 {
+            tracing::warn!(left_out, first = %first_left_out, "left out tools: too long, or listed twice");
+        }
         Listed { own, ..self.listed }
     }
+}
+
+/// Returns the start of a name for a log.
+fn shown_start(name: &str) -> String {
+    shown(&name[..name.floor_char_boundary(MAX_SHOWN)]).into_owned()
 }
 
 #[cfg(test)]
