@@ -13,7 +13,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     io::{self, PipeReader, PipeWriter},
-    path::Path,
+    path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
 };
 
@@ -93,11 +93,16 @@ impl StartError {
     }
 }
 
+/// A directory that exists and that only administrators can write to. With `--prefix`, `npx` looks here for an installed package, and not in
+/// the working directory, where a project could have another program under the name of the package.
+pub const ROOT: &str = if cfg!(windows) { "C:\\Windows" } else { "/" };
+
 impl Agent {
     /// Starts `command`, which is a program and its arguments, without a shell. Stdin and stdout are pipes. Stderr,
-    /// the working directory and the environment are inherited, with one change: if the program has an absolute path,
+    /// the working directory and the environment are inherited, with two changes. If the program has an absolute path,
     /// its directory is appended to `PATH`. This is needed for scripts such as `npx`, where the interpreter is
-    /// usually in the same directory. The agent is registered in `processes` until it was reaped.
+    /// usually in the same directory. And `npx --prefix /` starts in the user's home directory. The agent is registered in `processes`
+    /// until it was reaped.
     ///
     /// # Errors
     /// Returns an error if a pipe cannot be created or the program cannot be started.
@@ -125,6 +130,9 @@ impl Agent {
         let mut wrap = CommandWrap::with_new(platform::resolve(program), |process| {
             process.args(&command[1..]).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout));
             process.envs(search_path(program).map(|path| ("PATH", path)));
+            if let Some(directory) = directory_for_npx(command) {
+                process.current_dir(&directory).env("PWD", directory);
+            }
             configure(process);
         });
         let prepared = processes.agent_group();
@@ -191,6 +199,18 @@ pub fn run_in_terminal(command: &[OsString]) -> Result<i32, StartError> {
     platform::run_in_terminal(program, &command[1..]).map_err(failed)
 }
 
+/// Returns the directory in which to start a command of `npx` that ignores packages in the working directory, which has to be that of a
+/// project otherwise. `npx` puts the `node_modules/.bin` of the working directory, and of each directory above, in front of `PATH`, so a
+/// project could have another `node`. Agents take the directory of a session from `session/new`.
+fn directory_for_npx(command: &[OsString]) -> Option<PathBuf> {
+    // The interpreter can come first.
+    let is_npx = |word: &OsString| Path::new(word).file_stem().is_some_and(|name| name == "npx");
+    let npx = command.iter().take(2).position(is_npx)?;
+    let is_outside = command.get(npx + 1..npx + 3).is_some_and(|words| words == ["--prefix", ROOT]);
+    let home = || env::home_dir().filter(|home| home.is_absolute() && home.is_dir());
+    is_outside.then(|| home().unwrap_or_else(|| ROOT.into()))
+}
+
 /// Returns `PATH` with the directory of a program that has an absolute path, or `None` if `PATH` contains it already.
 ///
 /// If an editor is started from a desktop, `PATH` will not include the directories of nvm or Homebrew. Without this,
@@ -234,6 +254,28 @@ mod tests {
         ] {
             let found = with_directory(Path::new(program), path.as_ref());
             assert_eq!(found.as_deref(), expected.map(OsStr::new), "{program}");
+        }
+    }
+
+    #[test]
+    fn npx_takes_no_program_of_the_project() {
+        for (command, is_home) in [
+            (&["npx", "--prefix", ROOT, "-y", "x"][..], true),
+            (&["/nvm/bin/npx", "--prefix", ROOT, "-y", "x", "--acp"], true),
+            (&["/nvm/bin/node", "/nvm/bin/npx", "--prefix", ROOT, "-y", "x"], true),
+            // Commands of the user stay in the directory that the editor has chosen.
+            (&["npx", "-y", "x"], false),
+            (&["npx", "--prefix", "/project", "x"], false),
+            (&["npx", "-y", "x", "--prefix", ROOT], false),
+            (&["uvx", "--prefix", ROOT], false),
+            (&["npx", "--prefix"], false),
+            (&[], false),
+        ] {
+            let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+            let directory = directory_for_npx(&command);
+            let home = env::home_dir().filter(|home| home.is_absolute() && home.is_dir());
+            let expected = is_home.then(|| home.unwrap_or_else(|| ROOT.into()));
+            assert_eq!(directory, expected, "{command:?}");
         }
     }
 }

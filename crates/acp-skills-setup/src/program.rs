@@ -8,7 +8,6 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use acp_skills::agents::ROOT;
 use skills_core::text::shown_path;
 
 use super::{NAME, document::program_name};
@@ -68,21 +67,21 @@ pub struct Words {
 }
 
 /// Returns the words with which an editor starts the proxy: the absolute path of the running program. If a package runner such
-/// as npx runs us from its cache, returns a command of the runner instead, because the cache may be cleared.
+/// as uvx runs us from its cache, returns a command of the runner instead, because the cache may be cleared.
 ///
 /// # Errors
-/// Returns an error if the path of the program is unknown or not UTF-8.
+/// Returns an error if the path of the program is unknown or not UTF-8, and if npx or a similar runner has started it.
 pub fn our_own(is_desktop: bool) -> Result<Words, SetupError> {
     let program = env::current_exe()
         .map_err(|error| SetupError::failed("cannot determine path to this program", error))?;
-    if let Some((cache, runner, arguments)) = cached(&program) {
-        if cache != runner && which::which(runner).is_err() {
+    if let Some((cache, arguments)) = cached(&program) {
+        let Some(arguments) = arguments else {
             return Err(SetupError::new(format!(
-                "this program is in the {cache} cache, and `{cache}` in a project can run a program of the project instead: \
-                 install acp-skills-proxy, and run setup again"
+                "this program is in the {cache} cache, and in a project, {cache} can run a program of the project instead: install \
+                 {NAME} with `npm install --global {NAME}`, and run setup again"
             )));
-        }
-        let mut found = reachable(runner, is_desktop)?;
+        };
+        let mut found = reachable(cache, is_desktop)?;
         found.words.extend(arguments.iter().map(|&word| word.to_owned()));
         found.words.push(NAME.to_owned());
         let written = found.words.join(" ");
@@ -103,34 +102,27 @@ pub fn our_own(is_desktop: bool) -> Result<Words, SetupError> {
     Ok(Words { words: vec![text(&stays.unwrap_or(program))?], notes: Vec::new() })
 }
 
-/// Returns the package runner whose cache contains the program, and the runner that editors should use, with the arguments with which it
-/// runs a package. Editors start it in the directory of a project, which must not replace the package: `pnpx` and `bunx` have no option
-/// for that.
-fn cached(program: &Path) -> Option<(&'static str, &'static str, &'static [&'static str])> {
+/// Returns the package runner whose cache contains the program, and the arguments with which it runs a package. These are `None` if the
+/// runner puts programs of the working directory in front of `PATH`, because editors start it in the directory of a project.
+fn cached(program: &Path) -> Option<(&'static str, Option<&'static [&'static str]>)> {
     let names: Vec<_> = program.components().filter_map(|part| part.as_os_str().to_str()).collect();
     let has = |name: &str| names.contains(&name);
     let is_below = |outer: &str, inner: &str| {
         names.windows(2).any(|pair| pair[0] == outer && pair[1].starts_with(inner))
     };
-    let cache = if has("_npx") {
-        "npx"
+    if has("_npx") {
+        Some(("npx", None))
     } else if is_below("uv", "archive-v") || is_below("uv", "environments-v") || is_below("uv", "builds-v") {
-        "uvx"
+        Some(("uvx", Some(&[])))
     } else if is_below("pnpm", "dlx") || names.iter().any(|name| name.starts_with("dlx-")) {
-        "pnpx"
+        Some(("pnpx", None))
     } else if names.iter().any(|name| name.starts_with("bunx-")) {
-        "bunx"
+        Some(("bunx", None))
     } else if is_below("pipx", ".cache") || is_below(".cache", "pipx") {
-        "pipx"
+        Some(("pipx", Some(&["run"])))
     } else {
-        return None;
-    };
-    let (runner, arguments): (_, &[_]) = match cache {
-        "uvx" => (cache, &[]),
-        "pipx" => (cache, &["run"]),
-        _ => ("npx", &["--prefix", ROOT, "-y"]),
-    };
-    Some((cache, runner, arguments))
+        None
+    }
 }
 
 /// Returns the words with which an editor starts `program`: its name if it is in the `PATH` of a desktop, and its absolute path
@@ -272,11 +264,8 @@ mod tests {
             let found = cached(Path::new(path));
             assert_eq!(found.map(|found| found.0), cache, "{path}");
             // Editors start the command in the directory of a project.
-            let is_safe = |(_, runner, arguments): (_, &str, &[&str])| match runner {
-                "npx" => arguments == ["--prefix", ROOT, "-y"],
-                runner => ["uvx", "pipx"].contains(&runner),
-            };
-            assert!(found.is_none_or(is_safe), "{path}: {found:?}");
+            let is_written = found.is_some_and(|(_, arguments)| arguments.is_some());
+            assert_eq!(is_written, cache.is_some_and(|cache| ["uvx", "pipx"].contains(&cache)), "{path}");
         }
     }
 

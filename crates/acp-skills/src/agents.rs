@@ -9,13 +9,10 @@ mod tests;
 use std::{ffi::OsString, path::PathBuf};
 
 pub use acp_skills_intercept::{Agent, Means, Seen};
+pub use acp_skills_runtime::agent::ROOT;
 
 /// The minimum similarity, from 0 to 1, of a name that is suggested in place of an unknown name.
 const MIN_SIMILARITY: f64 = 0.75;
-
-/// A directory that exists and that only administrators can write to. With `--prefix`, `npx` looks here for an installed package, and not in
-/// the working directory, where a project could have another program under the name of the package.
-pub const ROOT: &str = if cfg!(windows) { "C:\\Windows" } else { "/" };
 
 /// An agent could not be started by its name. The message says what is wrong, and [`hint`](Self::hint) how to resolve it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

@@ -118,5 +118,10 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<String> {
 pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
     // If `exec` works, it doesn't return, because this process becomes the agent.
     let path = super::search_path(program).map(|path| ("PATH", path));
-    Err(Command::new(program).args(arguments).envs(path).exec())
+    let mut command = Command::new(program);
+    command.args(arguments).envs(path);
+    if let Some(directory) = super::directory_for_npx(&[&[program.to_owned()], arguments].concat()) {
+        command.current_dir(directory);
+    }
+    Err(command.exec())
 }

@@ -94,5 +94,10 @@ pub(super) fn signal_of(_status: ExitStatus) -> Option<String> {
 pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
     // Windows can't replace this process with the command, so make sure that the command ends when we do.
     end_children_with_this_process();
-    Ok(code(Command::new(resolve(program)).args(arguments).status()?))
+    let mut command = Command::new(resolve(program));
+    command.args(arguments);
+    if let Some(directory) = super::directory_for_npx(&[&[program.to_owned()], arguments].concat()) {
+        command.current_dir(directory);
+    }
+    Ok(code(command.status()?))
 }
