@@ -9,6 +9,7 @@ use crate::repositories::{Home, Repository};
 crate::trials!(
     each_skill_is_approved_by_itself,
     only_the_named_version_is_approved,
+    renamed_skills_are_selected_by_both_names,
     a_pinned_skill_stays,
     skills_of_several_commits_are_fetched_again,
     two_approvals_on_two_branches,
@@ -87,6 +88,27 @@ fn each_skill_is_approved_by_itself() {
     fs::rename(&objects, objects.with_extension("moved")).expect("the path exists");
     fs::create_dir(repository.path().join(".git/objects")).expect("a directory");
     assert!(home.printed(&["update"]).contains("no changes"));
+}
+
+/// A skill that is left out stays left out, and one that is selected stays selected by both names.
+fn renamed_skills_are_selected_by_both_names() {
+    let repository = three_skills();
+    let home = Home::new();
+    home.printed(&["add", &repository.source(""), "--yes"]);
+    let renamed = "---\nname: planner\ndescription: \"Plans.\"\n---\n# Plan two\n";
+    repository.write("plan/SKILL.md", renamed);
+    repository.commit();
+    for (flag, names, is_selected) in [
+        ("--except", "plan", false),
+        ("--except", "planner", false),
+        ("--only", "plan", false),
+        ("--only", "planner", false),
+        ("--only", "plan,planner", true),
+    ] {
+        let text = home.printed(&["update", flag, names, "--yes"]);
+        assert_eq!(text.contains("Approved"), is_selected, "{flag} {names}: {text}");
+    }
+    assert!(home.printed(&["list"]).contains("planner"));
 }
 
 fn only_the_named_version_is_approved() {

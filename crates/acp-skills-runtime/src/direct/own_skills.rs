@@ -12,20 +12,27 @@ pub(super) struct OwnSkills(Vec<PathBuf>);
 impl OwnSkills {
     /// Finds the directories. Reads the disk.
     pub(super) fn of(client: &McpClient, workspace: &Workspace, home: Option<&Path>) -> Self {
-        let mut bases: Vec<PathBuf> = home.map(Path::to_owned).into_iter().collect();
+        // Each directory, and the directory that a link must not lead out of. The user's own links can lead anywhere.
+        let mut bases: Vec<(PathBuf, Option<PathBuf>)> =
+            home.map(|home| (home.to_owned(), None)).into_iter().collect();
         for root in workspace.roots() {
             let root = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
             let project = project_roots(&root).into_iter().find_map(|root| root.boundary);
             let project = project.unwrap_or_else(|| root.clone());
-            bases.extend(root.ancestors().take_while(|dir| dir.starts_with(&project)).map(Path::to_owned));
+            let dirs = root.ancestors().take_while(|dir| dir.starts_with(&project));
+            bases.extend(dirs.map(|dir| (dir.to_owned(), Some(project.clone()))));
         }
         let own = client.own_skills;
-        let all = bases.iter().flat_map(|base| own.iter().map(move |dir| (base, base.join(dir))));
-        // A directory that doesn't exist has no skills. One that contains its base, such as a link of a project to `/`, is not a directory of
-        // skills, and would hide all others.
-        let real = |(base, dir): (&PathBuf, PathBuf)| {
+        let all =
+            bases.iter().flat_map(|(base, project)| own.iter().map(move |dir| (project, base.join(dir))));
+        // A directory that doesn't exist has no skills. One to which a link leads out of the project can be a directory of the user, and a
+        // project must not hide skills of the user. One that contains the project would hide all skills of the project.
+        let real = |(project, dir): (&Option<PathBuf>, PathBuf)| {
             let real = dunce::canonicalize(dir).ok()?;
-            (!base.starts_with(&real) && !home.is_some_and(|home| home.starts_with(&real))).then_some(real)
+            project
+                .as_ref()
+                .is_none_or(|project| real.starts_with(project) && real != *project)
+                .then_some(real)
         };
         Self(all.filter_map(real).collect())
     }
@@ -85,7 +92,7 @@ mod tests {
         }
         // A link in a project must not hide all skills.
         #[cfg(unix)]
-        for (number, target) in ["/", "../..", "../../.."].into_iter().enumerate() {
+        for (number, target) in ["/", "../..", "../../..", "../../elsewhere"].into_iter().enumerate() {
             let root = base.path().join(format!("project{number}"));
             fs::create_dir_all(root.join(".claude")).unwrap();
             std::os::unix::fs::symlink(target, root.join(".claude/skills")).unwrap();

@@ -76,8 +76,18 @@ pub(super) fn name(change: &SkillChange) -> &str {
     change.after.as_ref().or(change.before.as_ref()).map_or(&change.path, |skill| &skill.name)
 }
 
+/// Returns true if a skill has this name before or after a change.
 fn is_named(change: &SkillChange, name: &str) -> bool {
-    SkillName::key_of(self::name(change)) == SkillName::key_of(name)
+    let key = SkillName::key_of(name);
+    names(change).any(|name| SkillName::key_of(name) == key)
+}
+
+/// Returns the names of a skill before and after a change, or its path if it has none.
+fn names(change: &SkillChange) -> impl Iterator<Item = &str> {
+    let skills = change.before.iter().chain(&change.after);
+    let names: Vec<_> = skills.map(|skill| skill.name.as_str()).collect();
+    let path = names.is_empty().then_some(change.path.as_str());
+    names.into_iter().chain(path)
 }
 
 impl ChoiceArgs {
@@ -89,9 +99,13 @@ impl ChoiceArgs {
 
     /// Returns true if the user decides about this change.
     pub(super) fn selects(&self, change: &SkillChange) -> bool {
-        let has = |names: &[String]| names.iter().any(|name| is_named(change, name));
-        (self.only.is_empty() || has(&self.only)) && !has(&self.except)
-            || self.yes_to.iter().any(|version| version.is(change))
+        // The author of a skill can rename it to a name that the user has selected, or from one that the user has left out.
+        let is_one = |name: &str, of: &[String]| {
+            of.iter().any(|listed| SkillName::key_of(listed) == SkillName::key_of(name))
+        };
+        let is_selected = self.only.is_empty() || names(change).all(|name| is_one(name, &self.only));
+        let is_left_out = names(change).any(|name| is_one(name, &self.except));
+        is_selected && !is_left_out || self.yes_to.iter().any(|version| version.is(change))
     }
 
     /// Returns true if `--yes-to` names this version.
