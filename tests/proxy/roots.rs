@@ -20,6 +20,8 @@ crate::trials!(
     trusting_one_skill_trusts_no_other_of_its_name,
     #[cfg(unix)]
     a_linked_skill_belongs_to_its_own_project,
+    #[cfg(unix)]
+    a_single_linked_skill_belongs_to_its_own_project,
     the_list_changes_when_a_session_is_entered_again,
     a_copy_of_a_session_has_its_own_roots,
     roots_are_watched,
@@ -206,6 +208,39 @@ fn a_linked_skill_belongs_to_its_own_project() {
         fixture.finish();
         let dir = roots.text("b");
         assert_eq!(roots.home.printed(&["untrust", "--dir", &dir]), "No longer trusted: `review`.\n");
+    }
+}
+
+/// A link leads to a single skill of another directory of the session.
+#[cfg(unix)]
+fn a_single_linked_skill_belongs_to_its_own_project() {
+    for (place, is_searched) in [("b/.skills/review", true), ("b/1/2/3/4/5/6/review", false)] {
+        let roots = Roots::new();
+        roots.skill(place, "Reviews b.");
+        fs::create_dir_all(roots.path("a/.agents/skills")).expect("a directory");
+        std::os::unix::fs::symlink(roots.path(place), roots.path("a/.agents/skills/review")).expect("a link");
+        for (cwd, additional) in [("a", "b"), ("b", "a")] {
+            let mut fixture = Fixture::over_http(roots.proxy());
+            roots.open(&mut fixture, cwd, &[additional]);
+            let said = fixture.ask("/skills");
+            assert!(said.contains(&format!("of {}`", shown(&roots.path("b")))), "{said}");
+            assert_eq!(said.matches("Reviews b.").count(), 1, "{said}");
+            // A directory above the skill is replaced and restored, so the user may have reviewed other files.
+            if !is_searched {
+                fs::rename(roots.path("b/1"), roots.path("b/away")).expect("the path exists");
+                fs::create_dir(roots.path("b/1")).expect("a directory");
+                fs::remove_dir(roots.path("b/1")).expect("the path exists");
+                fs::rename(roots.path("b/away"), roots.path("b/1")).expect("the path exists");
+                let said = fixture.ask("/skills trust review");
+                assert!(said.starts_with("Could not trust `review`: skill has changed"), "{said}");
+                fixture.ask("/skills");
+            }
+            assert_eq!(fixture.ask("/skills trust review"), "`review` is trusted until the next change.");
+            fixture.editor.menu();
+            fixture.finish();
+            let dir = roots.text("b");
+            assert_eq!(roots.home.printed(&["untrust", "--dir", &dir]), "No longer trusted: `review`.\n");
+        }
     }
 }
 

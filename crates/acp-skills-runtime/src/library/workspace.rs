@@ -17,7 +17,7 @@ use skills_core::{
     discovery::{Changes, Discovery, ProjectTree, Root, project_roots},
     files::Bounds,
     order,
-    set::{Skipped, Unapproved},
+    set::{Entry, Skipped, Unapproved},
 };
 use skills_sources::trust::{self, Decided, Trust, TrustedDir};
 
@@ -40,6 +40,18 @@ pub(super) struct ProjectSearch {
     pub(super) discovery: Discovery,
     /// True if the subdirectories of the root are searched, too.
     tree: bool,
+}
+
+impl ProjectSearch {
+    /// Returns a skill of this project that was found through a link in another one.
+    fn linked(&self, entry: &Entry) -> ProjectFound {
+        let mut skill = Skill::clone(&entry.skill);
+        skill.session_root = Some(self.root.as_path().into());
+        let mut skills = SkillSet::builder();
+        skills.add(skill, entry.diagnostics.clone());
+        let (root, project) = (self.root.clone(), self.project.clone());
+        ProjectFound { root, project, skills: skills.build(), limited: None }
+    }
 }
 
 /// The skills of one root of a session.
@@ -99,15 +111,36 @@ impl ProjectSearches {
         roots.chain(self.trees.values().flat_map(|tree| tree.directories.iter().cloned()))
     }
 
-    /// Returns the skills that were found, in the order of the roots.
+    /// Returns the skills that were found, in the order of the roots. A skill behind a link belongs to the project that contains its
+    /// directory.
     pub(super) fn found(&self) -> Vec<ProjectFound> {
-        let found = self.searches.iter().map(|(search, found)| ProjectFound {
-            root: search.root.clone(),
-            project: search.project.clone(),
-            skills: found.skills.clone(),
-            limited: self.trees.get(&search.root).and_then(|tree| tree.limited.clone()),
-        });
-        found.collect()
+        let mut all = Vec::new();
+        let projects: Vec<_> = self
+            .searches
+            .iter()
+            .map(|(search, found)| (real(&search.project), search, &found.skills))
+            .collect();
+        for (search, found) in &self.searches {
+            let owner = |skill: &Skill| {
+                let dir = skill.dir()?;
+                let around = projects.iter().filter(|(project, ..)| dir.starts_with(project));
+                let (_, owner, skills) = around.max_by_key(|(project, ..)| project.components().count())?;
+                Some((*owner, *skills)).filter(|(owner, _)| owner.project != search.project)
+            };
+            all.push(ProjectFound {
+                root: search.root.clone(),
+                project: search.project.clone(),
+                skills: found.skills.filtered(|skill| owner(skill).is_none()),
+                limited: self.trees.get(&search.root).and_then(|tree| tree.limited.clone()),
+            });
+            for entry in found.skills.entries() {
+                let Some((owner, skills)) = owner(&entry.skill) else { continue };
+                if skills.iter().all(|skill| skill.dir() != entry.skill.dir()) {
+                    all.push(owner.linked(entry));
+                }
+            }
+        }
+        all
     }
 }
 

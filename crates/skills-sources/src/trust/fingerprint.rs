@@ -27,7 +27,7 @@ pub(crate) struct Fingerprint {
 }
 
 /// The maximum number of directories above a skill that count if the skill is not in its project.
-const MAX_ABOVE: usize = 4;
+const MAX_ABOVE: usize = 64;
 
 impl Fingerprint {
     /// Reads the name and all files of a skill, including hidden files and links. The number of entries and bytes is subtracted from `bounds`.
