@@ -11,7 +11,7 @@
 //! the reason.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -48,11 +48,41 @@ pub(super) fn find(root: &Path, max_skills: usize, nested: bool) -> SkillSet {
         Some(skills) => skills.keys().map(|path| at(&real, path)).filter(|dir| dir.is_dir()).collect(),
         None => manifest::directories(&real),
     };
-    let roots = std::iter::once(real.clone()).chain(dirs);
-    let mut discovery = Discovery::new(roots.map(|dir| Root::new(Scope::Remote, dir).within(&real)));
-    discovery.limits.max_skills = max_skills;
+    let mut discovery = discovery(&real, std::iter::once(real.clone()).chain(dirs), max_skills);
     discovery.nested = nested;
     discovery.find()
+}
+
+/// Returns the search in directories below `real`.
+fn discovery(real: &Path, dirs: impl Iterator<Item = PathBuf>, max_skills: usize) -> Discovery {
+    let mut discovery = Discovery::new(dirs.map(|dir| Root::new(Scope::Remote, dir).within(real)));
+    discovery.limits.max_skills = max_skills;
+    discovery
+}
+
+/// Finds the approved skills of a served version that `found` doesn't have, because another skill has their name. That one can come from
+/// another lock file, which must not take them away.
+pub(super) fn find_hidden(real: &Path, found: &SkillSet, pinned: &PinnedGit, max_skills: usize) -> SkillSet {
+    let paths: HashSet<_> = found.iter().filter_map(|skill| Some(relative(real, skill.dir()?))).collect();
+    let is_hidden = |path: &str| {
+        let around = Path::new(path).ancestors().skip(1).filter_map(Path::to_str);
+        let is_nested = path != "."
+            && around
+                .map(|above| if above.is_empty() { "." } else { above })
+                .any(|above| paths.contains(above));
+        !paths.contains(path) && !is_nested && is_skill(&at(real, path))
+    };
+    let dirs: Vec<_> =
+        pinned.skills.keys().filter(|path| is_hidden(path)).map(|path| at(real, path)).collect();
+    if dirs.is_empty() || found.len() >= max_skills {
+        return SkillSet::default();
+    }
+    let names: HashSet<_> = found
+        .iter()
+        .filter(|skill| skill.dir().is_some_and(|dir| pinned.skills.contains_key(&relative(real, dir))))
+        .map(|skill| &skill.name)
+        .collect();
+    discovery(real, dirs.into_iter(), max_skills).find().filtered(|skill| !names.contains(&skill.name))
 }
 
 /// Returns the names of all skills of the repository by directory, for a served version. A skill that another one shadows has an empty

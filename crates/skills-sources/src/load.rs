@@ -268,8 +268,9 @@ fn add_part(
 ) -> BTreeMap<String, String> {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let found = approved::find(&real, wanted.max_skills, wanted.nested);
+    let hidden = approved::find_hidden(&real, &found, pinned, wanted.max_skills);
     let mut others = approved::skills_at(root).unwrap_or_default();
-    for entry in found.entries() {
+    for entry in found.entries().iter().chain(hidden.entries()) {
         let Source::Stored(stored) = &entry.skill.source else { continue };
         let path = approved::relative(&real, &stored.dir);
         let Some(approved) = pinned.skills.get(&path) else {
@@ -351,6 +352,7 @@ fn gone(address: &Address, path: &str) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::LIST;
 
     /// A user can remove an approved skill from the cache, and its name from the list of skills.
     #[test]
@@ -371,6 +373,32 @@ mod tests {
         let [(path, why)] = skipped[..] else { panic!("{skipped:?}") };
         assert_eq!(*path, root.join("b/gone"));
         assert!(why.code == "source-skill-missing" && why.message.contains("`b/gone`"), "{why:?}");
+    }
+
+    /// Another lock file can approve a skill of the same name in the same commit, for example one within another skill.
+    #[test]
+    fn skills_of_other_lock_files_take_no_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dunce::canonicalize(dir.path()).unwrap().join("src");
+        let write = |path: &str, name: &str| {
+            fs::create_dir_all(root.join(path)).unwrap();
+            let text = format!("---\nname: {name}\ndescription: d\n---\n{path}\n");
+            fs::write(root.join(path).join("SKILL.md"), text).unwrap();
+        };
+        write("a/sub", "review");
+        write("b", "review");
+        write("c", "review");
+        fs::write(root.with_file_name(LIST), r#"{"a":"other","b":"review","c":""}"#).unwrap();
+        let digest = |path: &str| (path.to_owned(), digest::of_skill(&root.join(path)).unwrap().to_string());
+        let address = Address::parse("github:acme/skills").unwrap();
+        let wanted = Wanted { filters: &[], max_skills: 10, nested: false, policy: None };
+        for (paths, expected) in [(&["a/sub"][..], "a/sub"), (&["b"], "b"), (&["c"], "c"), (&["b", "c"], "b")]
+        {
+            let pinned = PinnedGit::new("c".repeat(40), paths.iter().map(|path| digest(path)).collect());
+            let set = of_repository(&address, &[(root.clone(), pinned.clone())], &pinned, &wanted);
+            let dirs: Vec<_> = set.iter().filter_map(|skill| skill.dir()).collect();
+            assert_eq!(dirs, [root.join(expected)], "{paths:?}");
+        }
     }
 
     /// A user who may not widen a policy can exchange the files of a skill while it is scanned.
