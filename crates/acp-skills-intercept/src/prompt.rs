@@ -11,6 +11,7 @@ use crate::{
     expansion, hints,
     keys::{SessionKey, Ticket},
     marks,
+    menu::names::SKILLS,
     outputs::{Actions, Effect, Level, Pass},
     pending::{HeldPrompt, Kind, PromptKind, PromptText},
     policy::{Activation, Policy},
@@ -36,7 +37,7 @@ impl Interceptor {
         actions: &mut Actions,
     ) -> Option<(Purpose, Pass)> {
         if self.client.may_repeat_messages()
-            && let Some(line) = recap::without_our_answers(message)
+            && let Some(line) = recap::without_our_answers(message, |text| SlashCommand::is(text, SKILLS))
         {
             let (purpose, pass) = self.prompt(&Message::parse(&line)?, id, actions)?;
             return Some((purpose, if pass == Pass::Untouched { Pass::Edited(line) } else { pass }));

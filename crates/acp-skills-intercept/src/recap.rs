@@ -10,7 +10,7 @@
 
 use acp_skills_wire::{Edit, Message, Node};
 
-use crate::{client_facts::ClientFacts, menu::names::SKILLS, slash_command::SlashCommand};
+use crate::client_facts::ClientFacts;
 
 const MESSAGE: (&str, &str) = ("<previous_user_message>", "</previous_user_message>");
 const ANSWER: (&str, &str) = ("<previous_assistant_message>", "</previous_assistant_message>");
@@ -89,19 +89,20 @@ impl NewMessage {
     }
 }
 
-/// Returns a prompt in which the repeated answers to `/skills` are empty. Returns `None` if there are none.
-pub(crate) fn without_our_answers(prompt: &Message<'_>) -> Option<Vec<u8>> {
+/// Returns a prompt in which the repeated answers to our commands are empty. Returns `None` if there are none. `is_ours` returns true for
+/// the text of such a command.
+pub(crate) fn without_our_answers(prompt: &Message<'_>, is_ours: impl Fn(&str) -> bool) -> Option<Vec<u8>> {
     let blocks = prompt.param(&["prompt"])?;
     let texts = || blocks.elements().filter_map(|block| Some((block.get("text")?, block.text("text")?)));
     if !texts().any(|(_, text)| matches!(Newest::read(&text), Some(Newest::Last))) {
         return None;
     }
     let mut edit = Edit::new();
-    let mut is_ours = false;
+    let mut answers_ours = false;
     for (node, text) in texts() {
         if let Some(message) = inside(&text, MESSAGE) {
-            is_ours = SlashCommand::is(message, SKILLS);
-        } else if is_ours && inside(&text, ANSWER).is_some_and(|answer| !answer.is_empty()) {
+            answers_ours = is_ours(message);
+        } else if answers_ours && inside(&text, ANSWER).is_some_and(|answer| !answer.is_empty()) {
             edit.set(node, &[ANSWER.0, ANSWER.1].concat().into());
         }
     }

@@ -5,7 +5,8 @@
 //! | `directories` | the skills that a configuration names, as they are found on disk |
 //! | `scan` | the result of a search below directories, which all sessions share |
 //! | `snapshots` | the sets that sessions get, and the new search after a change |
-//! | `workspace` | the searches for the skills of a session's projects |
+//! | `workspace` | the skills of a session, and the directories of its projects |
+//! | `project_searches` | the searches for the skills of a session's projects |
 //! | `projects` | additional skills and filters for sessions in certain directories |
 //! | `rules` | the rules of an administrator about skills on disk |
 //! | `missing` | warnings about directories without skills, and filters that match none |
@@ -13,6 +14,7 @@
 
 mod directories;
 mod missing;
+mod project_searches;
 mod projects;
 mod rules;
 mod scan;

@@ -62,7 +62,7 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
 /// ```
 /// use skills_core::text::shown_line;
 ///
-/// assert_eq!(shown_line("\t# a\rb\u{2028}c"), r"	# a\u{d}b\u{2028}c");
+/// assert_eq!(shown_line("# a\rb\u{2028}c"), r"# a\u{d}b\u{2028}c");
 /// ```
 pub fn shown_line(line: &str) -> Cow<'_, str> {
     replace(line, |c, replaced| if c == '\t' { replaced.push(c) } else { escape(c, replaced) })

@@ -95,10 +95,13 @@ pub use self::{
     error::SourceError,
     git::GitError,
     live::{Notify, Options, Sources, Spec},
-    lockfile::{Decisions, LOCK_NAME, LockError, LockFile, Pinned, PinnedGit, PinnedWeb, REMOVED},
+    lockfile::{
+        Decisions, LOCK_NAME, LockError, LockFile, Pinned, PinnedGit, PinnedWeb, REMOVED, lock_beside,
+        required_lock, user_lock,
+    },
     update::{
         Answer, Comparison, Decision, FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, Query,
-        Rejected, SkillChange, Updater, lock_beside, named_sources, required_lock, user_lock,
+        Rejected, SkillChange, Updater, named_sources,
     },
 };
 pub use crate::disk::FileLock;

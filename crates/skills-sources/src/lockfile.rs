@@ -10,6 +10,7 @@ mod cache;
 mod conflict;
 mod decisions;
 mod entry;
+mod places;
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +22,10 @@ use serde::{Deserialize, Serialize};
 use skills_core::{skill::Sha256, text::shown};
 
 pub(super) use self::cache::{lock_path, references};
-pub use self::decisions::{Decisions, REMOVED};
+pub use self::{
+    decisions::{Decisions, REMOVED},
+    places::{lock_beside, required_lock, user_lock},
+};
 use crate::{
     disk::{self, FileLock, error_text, private, shorten_home},
     git::paths,

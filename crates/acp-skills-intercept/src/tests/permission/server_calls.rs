@@ -211,7 +211,7 @@ fn an_answer_to_an_ambiguous_id_does_not_count() {
     }
 }
 
-/// While the user is asked about a call, the agent can't change its title and its input, whoever asks.
+/// While the user is asked about a call, the agent can't change its title and its input.
 #[test]
 fn a_question_keeps_its_title() {
     let tool = "mcp__acp-skills__call_skill_tool";
