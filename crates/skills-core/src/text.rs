@@ -56,16 +56,31 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Escapes a line of a file for review, without its line break. Only tabs are kept. Other kinds of line breaks are escaped, because a
-/// program that runs the file may not treat them as line breaks, and then a part of a comment would look like code, or the reverse.
+/// Escapes a line of a file for review, without its line break. Only spaces and tabs are kept. Other kinds of line breaks and spaces are
+/// escaped, because a program that runs the file may not treat them as such, and then a part of a comment would look like code, or the
+/// reverse.
 ///
 /// ```
 /// use skills_core::text::shown_line;
 ///
-/// assert_eq!(shown_line("# a\rb\u{2028}c"), r"# a\u{d}b\u{2028}c");
+/// assert_eq!(shown_line("# a\rb\u{2028}c\u{a0}d"), r"# a\u{d}b\u{2028}c\u{a0}d");
 /// ```
 pub fn shown_line(line: &str) -> Cow<'_, str> {
-    replace(line, |c, replaced| if c == '\t' { replaced.push(c) } else { escape(c, replaced) })
+    let shown = replace(line, |c, replaced| if c == '\t' { replaced.push(c) } else { escape(c, replaced) });
+    if !shown.contains(is_odd_space) {
+        return shown;
+    }
+    let mut replaced = String::with_capacity(shown.len());
+    for c in shown.chars() {
+        if is_odd_space(c) { escape(c, &mut replaced) } else { replaced.push(c) }
+    }
+    Cow::Owned(replaced)
+}
+
+/// Returns true if a character looks like a space, but is none for a shell.
+fn is_odd_space(c: char) -> bool {
+    const BRAILLE_BLANK: char = '\u{2800}';
+    c == BRAILLE_BLANK || c.is_whitespace() && !matches!(c, ' ' | '\t')
 }
 
 /// Escapes a path for display on one line, as in [`shown`]. Invalid Unicode becomes U+FFFD.
