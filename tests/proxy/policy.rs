@@ -124,11 +124,13 @@ fn skills_of_the_editor() {
 fn skills_of_servers() {
     for (policy, is_asked, reason) in [
         ("mcp: {allow: ['https://example.com/**']}", false, "mcp.allow"),
+        ("sources: {lock: /etc/acp-skills-proxy/skills.lock}", false, "`--mcp-skills` is refused by policy"),
         ("sources: {scan: low}", true, "sources.scan"),
         ("skills: {allow: [user]}", true, "skills.allow"),
         ("skills: {allow: [editor]}", true, "Waiting for your trust"),
     ] {
-        let Some(machine) = Machine::new(policy) else { return };
+        let Some(mut machine) = Machine::new(policy) else { return };
+        machine.setup.push_str(r#"echo '{"version":1,"sources":{}}' > skills.lock; chmod 644 skills.lock"#);
         let server = Server::with_refunds();
         let mut fixture = Fixture::over_http(machine.proxy().arg("--mcp-skills"));
         let params = json!({ "cwd": cwd(), "mcpServers": [server.entry("docs")] });

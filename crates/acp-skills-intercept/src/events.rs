@@ -295,6 +295,12 @@ impl EventKind {
         refused.map(|finding| Self::Refused { reason: finding.message.clone() }).collect()
     }
 
+    /// Returns an event for each refusal in `after` that is not in `before`.
+    pub fn new_refusals(before: &SkillSet, after: &SkillSet) -> Vec<Self> {
+        let known = Self::refusals(before);
+        Self::refusals(after).into_iter().filter(|refusal| !known.contains(refusal)).collect()
+    }
+
     /// Returns the end of the activity, or `None` if the event has no duration.
     pub fn end(&self) -> Option<&End> {
         match self {

@@ -40,6 +40,9 @@ use crate::{
     tool_paths::only_path,
 };
 
+/// The maximum length of the name of a tool in a record, in bytes.
+const MAX_NAME: usize = 256;
+
 /// A decision about a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Decision {
@@ -153,8 +156,9 @@ fn option(message: &Message<'_>, kind: &str, is_ours: bool) -> Option<String> {
 
 /// Returns the event for a decision. `chosen` is the kind of the option that we chose; `None` if the user is asked.
 fn event(call: &Call<'_>, decision: &Decision, chosen: Option<&str>) -> EventKind {
+    let tool = call.ours.or(call.name.as_deref());
     EventKind::Permission {
-        tool: call.ours.or(call.name.as_deref()).map(str::to_owned),
+        tool: tool.map(|name| name[..name.floor_char_boundary(MAX_NAME)].to_owned()),
         decision: match chosen {
             Some("allow_once") => Decided::Allowed,
             Some(_) => Decided::Refused,

@@ -142,6 +142,9 @@ impl Session {
             let is_other = |name: &str| identity(&self.skills, name) != identity(&skills, name);
             self.server_calls.skills_replaced(is_other);
         }
+        let id = self.id().map(str::to_owned);
+        let refusals = EventKind::new_refusals(&self.skills, &skills).into_iter();
+        actions.effects.extend(refusals.map(|kind| Effect::Record { session: id.clone(), kind }));
         self.skills = skills;
         actions.effects.push(self.serve(false));
         if self.compaction.lost().is_some() {

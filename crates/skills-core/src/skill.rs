@@ -243,14 +243,15 @@ impl Skill {
 
     /// Returns true if all fields of both skills are equal and, for stored skills, their instructions too.
     ///
-    /// The instructions of virtual skills and of skills of web sites are not compared. For a skill of a service, the checksums of its
-    /// files are compared.
+    /// The instructions of virtual skills are not compared. For a remote skill, the URL and the checksums of its files are compared.
     pub fn is_same_as(&self, other: &Self) -> bool {
         let sources = match (&self.source, &other.source) {
             (Source::Stored(this), Source::Stored(that)) => this == that,
             (Source::Stored(_), _) | (_, Source::Stored(_)) => false,
             #[cfg(feature = "fetch")]
-            (Source::Remote(this), Source::Remote(that)) if this.service.is_some() => this == that,
+            (Source::Remote(this), Source::Remote(that)) => this == that,
+            #[cfg(feature = "fetch")]
+            (Source::Remote(_), _) | (_, Source::Remote(_)) => false,
             _ => true,
         };
         let origins = self.scope == other.scope && self.session_root == other.session_root;

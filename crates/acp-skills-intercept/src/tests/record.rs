@@ -123,3 +123,30 @@ fn a_call_belongs_to_the_session_that_works() {
         assert_eq!(out.records[0].0.as_deref(), Some(expected), "{working:?}");
     }
 }
+
+/// A source that is fetched in the background, or a new directory, can be refused after the start of a session.
+#[test]
+fn refusals_are_recorded_once() {
+    use skills_core::{
+        Diagnostic,
+        set::{REFUSED_BY_POLICY, Skipped},
+    };
+
+    let set = |reasons: &[&str]| {
+        let mut builder = SkillSet::builder();
+        for reason in reasons {
+            let why = Diagnostic::error(REFUSED_BY_POLICY, *reason);
+            builder.skip(Skipped::new(std::path::PathBuf::from("/x"), vec![why]));
+        }
+        builder.build()
+    };
+    let refused = |reason: &str| EventKind::Refused { reason: reason.to_owned() };
+    for (before, after, expected) in [
+        (&[][..], &["a"][..], vec![refused("a")]),
+        (&["a"], &["a", "b"], vec![refused("b")]),
+        (&["a"], &["a"], vec![]),
+        (&["a"], &[], vec![]),
+    ] {
+        assert_eq!(EventKind::new_refusals(&set(before), &set(after)), expected, "{before:?}");
+    }
+}

@@ -304,6 +304,9 @@ impl Sessions {
                 self.serve(session.key, session.client, false).await;
                 let after = session.handler.skills();
                 let difference = Difference::between(&before, &after);
+                for refusal in EventKind::new_refusals(&before, &after) {
+                    self.record(session.key, refusal);
+                }
                 if !difference.is_empty() {
                     self.record(session.key, reload_event(&after, &difference, refreshed.took));
                 }

@@ -31,6 +31,13 @@ pub(super) fn narrow(config: &mut Config, policy: &Policy) -> Vec<Skipped> {
         config.drafts = false;
         refused.push(refusal.skipped("--drafts"));
     }
+    if config.mcp_skills.is_some()
+        && let Err(refusal) = policy.without_versions("--mcp-skills")
+    {
+        // The skills of the editor's servers have no versions, either.
+        config.mcp_skills = None;
+        refused.push(refusal.skipped("--mcp-skills"));
+    }
     narrow_entries(&mut config.sources, &mut config.skills, policy, &mut refused);
     for project in &mut config.projects {
         narrow_entries(&mut project.sources, &mut project.skills, policy, &mut refused);
