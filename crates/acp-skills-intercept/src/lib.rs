@@ -168,7 +168,7 @@ pub use self::{
         ClientServer, Endpoint, Fetched, HostError, Instructions, Listen, Needs, NotFetched, Provisions,
         Query, Reason, Refreshed, Resolved, SavedSwitches, Transport, TrustOutcome, Wanted,
     },
-    reload::reload_event,
+    reload::reload_events,
     restoration::reminder,
     servers::SERVER_NAME,
     trust::{TrustForm, trust_decision},

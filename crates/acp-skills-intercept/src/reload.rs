@@ -142,36 +142,35 @@ impl Session {
             let is_other = |name: &str| identity(&self.skills, name) != identity(&skills, name);
             self.server_calls.skills_replaced(is_other);
         }
-        let id = self.id().map(str::to_owned);
-        let refusals = EventKind::new_refusals(&self.skills, &skills).into_iter();
-        actions.effects.extend(refusals.map(|kind| Effect::Record { session: id.clone(), kind }));
+        let events = reload_events(&self.skills, &skills, &difference, took);
         self.skills = skills;
         actions.effects.push(self.serve(false));
         if self.compaction.lost().is_some() {
             self.remind(actions);
         }
-        if !difference.is_empty() {
-            actions.effects.push(record(self, &difference, took));
-        }
+        let id = self.id().map(str::to_owned);
+        actions.effects.extend(events.into_iter().map(|kind| Effect::Record { session: id.clone(), kind }));
         !difference.changes_only_instructions()
     }
 }
 
-/// Creates the effect that records a reload.
-fn record(session: &Session, difference: &Difference, took: Duration) -> Effect {
-    let kind = reload_event(&session.skills, difference, took);
-    Effect::Record { session: session.id().map(str::to_owned), kind }
-}
-
-/// Returns the event of a reload for the record. `difference` is the change that led to `skills`.
-pub fn reload_event(skills: &SkillSet, difference: &Difference, took: Duration) -> EventKind {
+/// Returns the events of a reload for the record: the reload itself if any skill differs, and new refusals of a policy. `difference` is the
+/// difference between `before` and `after`.
+pub fn reload_events(
+    before: &SkillSet,
+    after: &SkillSet,
+    difference: &Difference,
+    took: Duration,
+) -> Vec<EventKind> {
     let names = |skills: &[Arc<Skill>]| skills.iter().map(|skill| skill.name.to_string()).collect();
-    EventKind::Reload {
-        skills: skills.len() as u64,
-        skipped: skills.skipped().len() as u64,
+    let reload = || EventKind::Reload {
+        skills: after.len() as u64,
+        skipped: after.skipped().len() as u64,
         added: names(&difference.added),
         removed: names(&difference.removed),
         changed: names(&difference.changed),
         ms: took.into(),
-    }
+    };
+    let reload = (!difference.is_empty()).then(reload);
+    reload.into_iter().chain(EventKind::new_refusals(before, after)).collect()
 }

@@ -16,7 +16,7 @@ use acp_skills_intercept::{
     Effect, Input, McpCatalog, McpClient, Needs, Provisions, Query, Reason, Refreshed, SessionKey, Ticket,
     TrustForm, Workspace,
     events::{EventKind, SessionOrigin},
-    mcp_client, reload_event,
+    mcp_client, reload_events,
 };
 use parking_lot::Mutex;
 use rmcp::{ErrorData, model::Tool};
@@ -304,11 +304,8 @@ impl Sessions {
                 self.serve(session.key, session.client, false).await;
                 let after = session.handler.skills();
                 let difference = Difference::between(&before, &after);
-                for refusal in EventKind::new_refusals(&before, &after) {
-                    self.record(session.key, refusal);
-                }
-                if !difference.is_empty() {
-                    self.record(session.key, reload_event(&after, &difference, refreshed.took));
+                for event in reload_events(&before, &after, &difference, refreshed.took) {
+                    self.record(session.key, event);
                 }
                 all.push(session);
             }
