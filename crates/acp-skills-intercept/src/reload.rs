@@ -126,7 +126,8 @@ impl Interceptor {
         let difference = Difference::between(before, &session.skills);
         // We want to record a reload even if nothing has changed. If there are changes, we already did this when we applied them.
         if difference.is_empty() {
-            actions.effects.push(record(session, &difference, took));
+            let kind = reload(&session.skills, &difference, took);
+            actions.effects.push(Effect::Record { session: session.id().map(str::to_owned), kind });
         }
         let text = overview::reloaded(&difference, &session.skills);
         self.answer_command(key, ticket, &text, actions);
@@ -162,15 +163,18 @@ pub fn reload_events(
     difference: &Difference,
     took: Duration,
 ) -> Vec<EventKind> {
+    let reload = (!difference.is_empty()).then(|| reload(after, difference, took));
+    reload.into_iter().chain(EventKind::new_refusals(before, after)).collect()
+}
+
+fn reload(skills: &SkillSet, difference: &Difference, took: Duration) -> EventKind {
     let names = |skills: &[Arc<Skill>]| skills.iter().map(|skill| skill.name.to_string()).collect();
-    let reload = || EventKind::Reload {
-        skills: after.len() as u64,
-        skipped: after.skipped().len() as u64,
+    EventKind::Reload {
+        skills: skills.len() as u64,
+        skipped: skills.skipped().len() as u64,
         added: names(&difference.added),
         removed: names(&difference.removed),
         changed: names(&difference.changed),
         ms: took.into(),
-    };
-    let reload = (!difference.is_empty()).then(reload);
-    reload.into_iter().chain(EventKind::new_refusals(before, after)).collect()
+    }
 }
