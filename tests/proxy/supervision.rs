@@ -328,14 +328,19 @@ fn an_agent_that_leaves_its_group() {
             .arg("setsid")
             .arg("sh")
             .arg("-c")
-            .arg("trap '' TERM; echo here >&2; sleep 600 & wait")
+            .arg("trap '' TERM; read -r line; echo here >&2; sleep 600 & wait")
     };
-    let mut editor = agent().start();
-    editor.wait_for_log("here");
+    // The agent gets a message only after the watchdog knows its process id.
+    let start = || {
+        let mut editor = agent().start();
+        editor.send(&json!({ "jsonrpc": "2.0", "method": "x" }));
+        editor.wait_for_log("here");
+        editor
+    };
+    let mut editor = start();
     editor.close();
     assert_eq!(editor.ended().code(), Some(128 + 9), "the agent was killed");
-    let mut editor = agent().start();
-    editor.wait_for_log("here");
+    let editor = start();
     kill(&editor, Signal::KILL);
     assert_eq!(editor.ended().code(), None, "the proxy was killed");
 }
