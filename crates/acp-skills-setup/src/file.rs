@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use skills_sources::disk::{self, error_text, leftovers, private, shorten_home};
+use skills_sources::disk::{self, bounded, error_text, leftovers, private, shorten_home};
 use tempfile::{Builder, NamedTempFile};
 
 /// The prefix of the names of staged files. Six random characters follow.
@@ -110,13 +110,10 @@ impl SettingsFile {
             Err(error) => return Err(failed(error)),
         };
         let metadata = fs::metadata(&target).map_err(failed)?;
-        if !metadata.is_file() {
-            return Err(failed(io::Error::other("not a regular file")));
-        }
-        if metadata.len() > MAX_BYTES {
-            return Err(FileError::TooLong(path.to_owned()));
-        }
-        let bytes = fs::read(&target).map_err(failed)?;
+        let bytes = bounded::read(&target, MAX_BYTES).map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => FileError::TooLong(path.to_owned()),
+            _ => failed(error),
+        })?;
         Ok(Self {
             path: path.to_owned(),
             target,

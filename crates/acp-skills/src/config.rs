@@ -61,7 +61,7 @@ pub use self::{
 };
 
 /// The maximum size of a configuration file, in bytes.
-const MAX_BYTES: u64 = 16 << 20;
+pub const MAX_BYTES: u64 = 16 << 20;
 
 /// All settings of the proxy: the contents of a configuration file, with the values that flags override.
 ///

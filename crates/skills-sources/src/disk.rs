@@ -5,6 +5,7 @@
 //! | [`locations`] | the directories for configuration, cache and state on each platform |
 //! | [`private`] | files and directories that only their owner can read |
 //! | [`lock`] | locks between processes |
+//! | [`bounded`] | regular files, which are read with a limit |
 //! | [`patient`] | files that may not be regular files, which are read with a timeout |
 //! | [`secret()`] | the secret of the installation |
 //! | [`state`] | small state files, written atomically under a lock |
@@ -13,6 +14,7 @@
 //! | [`leftovers`] | temporary files of processes that were killed |
 //! | [`error_text()`] | the text of a system's error |
 
+pub mod bounded;
 pub mod home;
 pub mod leftovers;
 pub mod locations;

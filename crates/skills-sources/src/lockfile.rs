@@ -14,7 +14,7 @@ mod places;
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -27,7 +27,7 @@ pub use self::{
     places::{lock_beside, required_lock, user_lock},
 };
 use crate::{
-    disk::{self, FileLock, error_text, private, shorten_home},
+    disk::{self, FileLock, bounded, error_text, private, shorten_home},
     git::paths,
     reason::Reason,
 };
@@ -187,20 +187,15 @@ impl LockFile {
     /// [`LockError::Broken`] if its content is invalid in another way.
     pub fn read(path: &Path) -> Result<Self, LockError> {
         let unreadable = |source| LockError::Unreadable { path: path.to_owned(), source };
-        let text = match fs::metadata(path) {
+        let text = match bounded::read_text(path, MAX_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(unreadable(error)),
-            Ok(metadata) if metadata.len() > MAX_BYTES => {
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 return Err(LockError::Broken {
                     path: path.to_owned(),
                     what: "file is too large".to_owned(),
                 });
             }
-            // Don't open anything else, since opening a FIFO would block.
-            Ok(metadata) if !metadata.is_file() => {
-                return Err(unreadable(io::Error::other("not a regular file")));
-            }
-            Ok(_) => fs::read_to_string(path).map_err(unreadable)?,
+            text => text.map_err(unreadable)?,
         };
         if conflict::has_markers(&text) {
             return Err(LockError::Conflict { path: path.to_owned() });

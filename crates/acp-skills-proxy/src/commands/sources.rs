@@ -32,14 +32,14 @@ pub(crate) mod why;
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
-    fs, io,
+    io,
     num::NonZeroU32,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use acp_skills::config::{Config, SourceAccess, SourceEntry, bytes_of_mebibytes, shorten_home};
+use acp_skills::config::{Config, MAX_BYTES, SourceAccess, SourceEntry, bytes_of_mebibytes, shorten_home};
 use acp_skills_servers::processes::Processes;
 use clap::Args;
 use skills_core::{
@@ -48,8 +48,8 @@ use skills_core::{
     text::shown_path,
 };
 use skills_sources::{
-    Address, LockFile, Offer, Pinned, SkillChange, Updater, lock_beside, named_sources, required_lock,
-    user_lock,
+    Address, LockFile, Offer, Pinned, SkillChange, Updater, disk::bounded, lock_beside, named_sources,
+    required_lock, user_lock,
 };
 
 use self::approval::ApprovalArgs;
@@ -203,7 +203,7 @@ impl Target {
             if timed_out { failed.hint(hint) } else { failed }
         };
         let _lock = updater.lock_for_change(&self.path).map_err(|error| failed("write", error))?;
-        let text = match fs::read_to_string(&self.path) {
+        let text = match bounded::read_text(&self.path, MAX_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             text => text.map_err(|error| failed("read", error))?,
         };

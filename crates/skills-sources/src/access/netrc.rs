@@ -1,11 +1,11 @@
 //! Reads the user's [`.netrc`](https://everything.curl.dev/usingcurl/netrc.html) file.
 
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
 };
 
-use crate::disk::expand_home;
+use crate::disk::{bounded, expand_home};
 
 /// The environment variable with the path of the file.
 const VARIABLE: &str = "NETRC";
@@ -18,9 +18,7 @@ pub(super) fn login(host: &str) -> Option<(String, String)> {
     let path = env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
     let path =
         path.unwrap_or_else(|| expand_home(Path::new(if cfg!(windows) { "~/_netrc" } else { "~/.netrc" })));
-    let facts = fs::metadata(&path).ok()?;
-    let text = (facts.is_file() && facts.len() <= MAX_BYTES).then(|| fs::read_to_string(path).ok())??;
-    find(&text, host)
+    find(&bounded::read_text(&path, MAX_BYTES).ok()?, host)
 }
 
 fn find(text: &str, host: &str) -> Option<(String, String)> {

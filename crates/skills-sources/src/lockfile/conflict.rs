@@ -3,10 +3,10 @@
 //! Git marks the lines that conflict. Both sides are complete lock files, so the result has the sources of both. If the sides have
 //! different versions of a source, our version is kept: it stays in use until the user approves the current one.
 
-use std::{collections::btree_map::Entry, fs, path::Path};
+use std::{collections::btree_map::Entry, path::Path};
 
-use super::{LockError, LockFile, Pinned, PinnedGit, lock_path};
-use crate::disk::FileLock;
+use super::{LockError, LockFile, MAX_BYTES, Pinned, PinnedGit, lock_path};
+use crate::disk::{FileLock, bounded};
 
 /// The number of characters in a conflict marker.
 const MARKER_CHARS: usize = 7;
@@ -29,7 +29,7 @@ impl LockFile {
             Err(LockError::Conflict { .. }) => {}
             read => return read.map(|_| None),
         }
-        let text = fs::read_to_string(path)
+        let text = bounded::read_text(path, MAX_BYTES)
             .map_err(|source| LockError::Unreadable { path: path.to_owned(), source })?;
         let unresolvable = |what| LockError::Unresolvable { path: path.to_owned(), what };
         let (ours, theirs) = sides(&text).ok_or_else(|| unresolvable("a marker is missing".to_owned()))?;
@@ -175,6 +175,8 @@ fn sides(text: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,5 +1,7 @@
 //! Tests of reading and changing lock files.
 
+use std::fs;
+
 use super::*;
 
 fn git(commit: char) -> Pinned {

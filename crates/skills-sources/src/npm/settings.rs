@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    env, fs,
+    env, io,
     path::{Path, PathBuf},
 };
 
@@ -16,7 +16,7 @@ use skills_core::fetch::Authorities;
 use crate::{
     access::{Trust, basic},
     address::NPM_REGISTRY,
-    disk::expand_home,
+    disk::{bounded, error_text, expand_home},
     git::GitError,
 };
 
@@ -77,14 +77,10 @@ impl Settings {
     }
 
     fn add_file(&mut self, path: &Path, is_trusted: bool) {
-        let Ok(facts) = fs::metadata(path) else { return };
-        if !facts.is_file() || facts.len() > MAX_BYTES {
-            tracing::warn!("cannot use {}: not a regular file of at most {MAX_BYTES} bytes", path.display());
-            return;
-        }
-        match fs::read_to_string(path) {
+        match bounded::read_text(path, MAX_BYTES) {
             Ok(text) => self.add(&text, is_trusted),
-            Err(error) => tracing::warn!("cannot read {}: {error}", path.display()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!("cannot read {}: {}", path.display(), error_text(&error)),
         }
     }
 

@@ -1,15 +1,19 @@
 //! The cost of MCP servers: the tokens that they take with and without `--mcp-on-demand`.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use acp_skills_servers::{
     Address, ClientServers, ServerCost, ToolServer, processes::Processes, skills::SkillServers,
 };
 use acp_skills_setup::mcp;
 use serde_json::Value;
+use skills_sources::disk::bounded;
 
 use super::steps::Steps;
 use crate::{error::UsageError, words::count};
+
+/// The maximum size of the settings of an editor, in bytes.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The MCP servers in the settings of an editor.
 pub(super) struct Servers(Vec<(String, Option<ToolServer>)>);
@@ -20,7 +24,8 @@ impl Servers {
     /// # Errors
     /// Returns an error if the file can't be read, or if it has no servers.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = fs::read_to_string(path).map_err(|error| UsageError::at("cannot read", path, error))?;
+        let text = bounded::read_text(path, MAX_BYTES)
+            .map_err(|error| UsageError::at("cannot read", path, error))?;
         let servers = mcp::servers(&text).map_err(|error| UsageError::at("invalid settings", path, error))?;
         if servers.is_empty() {
             let hint =
