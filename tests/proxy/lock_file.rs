@@ -12,6 +12,8 @@ use crate::{
 
 crate::trials!(
     an_invalid_lock_file,
+    #[cfg(unix)]
+    a_project_does_not_take_the_place_of_a_missing_home,
     the_name_of_an_approver_is_limited,
     locked_does_not_fetch_new_sources,
     a_lock_that_changes_while_the_agent_runs,
@@ -21,6 +23,33 @@ crate::trials!(
     a_lock_file_cannot_name_directories_outside_of_the_cache,
     two_adds_on_two_branches,
 );
+
+/// Without an absolute home directory, the lock file of the user must not be in the working directory.
+#[cfg(unix)]
+fn a_project_does_not_take_the_place_of_a_missing_home() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let project = home.path("project");
+    home.write(&project.join("skills.lock"), "{");
+    home.write(&project.join("~/.npmrc"), "registry=http://127.0.0.1:9/");
+    let output = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+        .args(["list", "--source", &repository.source("")])
+        .current_dir(&project)
+        .env_clear()
+        .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+        .env("HOME", "relative")
+        .env("XDG_CACHE_HOME", home.path("cache"))
+        .output()
+        .expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("Reviews code."), "{output:?}");
+    let mut names: Vec<_> = fs::read_dir(&project)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["skills.lock", "~"]);
+}
 
 /// A name that is too long would make the whole lock file unreadable.
 fn the_name_of_an_approver_is_limited() {

@@ -37,7 +37,7 @@ use super::{
     store::{self, Checkout, LIST, MISSING, Store},
     system,
 };
-use crate::disk::{FileLock, private, relative_path};
+use crate::disk::{FileLock, private, relative_path, state};
 
 /// Finds all skills below the directory of a checkout or of a served version. With `nested`, this includes skills within the
 /// directories of other skills.
@@ -60,29 +60,35 @@ fn discovery(real: &Path, dirs: impl Iterator<Item = PathBuf>, max_skills: usize
     discovery
 }
 
-/// Finds the approved skills of a served version that `found` doesn't have, because another skill has their name. That one can come from
-/// another lock file, which must not take them away.
-pub(super) fn find_hidden(real: &Path, found: &SkillSet, pinned: &PinnedGit, max_skills: usize) -> SkillSet {
-    let paths: HashSet<_> = found.iter().filter_map(|skill| Some(relative(real, skill.dir()?))).collect();
+/// Finds the approved skills of a served version that `found` doesn't have, because another skill has their name or contains them. That one
+/// can come from another lock file, which must not take them away. At most `max_skills` are returned, and with `nested`, this includes those
+/// within other approved skills.
+pub(super) fn find_hidden(
+    real: &Path,
+    found: &SkillSet,
+    pinned: &PinnedGit,
+    (max_skills, nested): (usize, bool),
+) -> SkillSet {
+    let dirs = || found.iter().filter_map(|skill| Some((relative(real, skill.dir()?), &skill.name)));
+    let paths: HashSet<_> = dirs().map(|(path, _)| path).collect();
     let is_hidden = |path: &str| {
-        let around = Path::new(path).ancestors().skip(1).filter_map(Path::to_str);
-        let is_nested = path != "."
-            && around
-                .map(|above| if above.is_empty() { "." } else { above })
-                .any(|above| paths.contains(above));
+        let is_nested = !nested && is_within_approved(path, pinned);
         !paths.contains(path) && !is_nested && is_skill(&at(real, path))
     };
-    let dirs: Vec<_> =
+    let hidden: Vec<_> =
         pinned.skills.keys().filter(|path| is_hidden(path)).map(|path| at(real, path)).collect();
-    if dirs.is_empty() || found.len() >= max_skills {
+    if hidden.is_empty() || found.len() >= max_skills {
         return SkillSet::default();
     }
-    let names: HashSet<_> = found
-        .iter()
-        .filter(|skill| skill.dir().is_some_and(|dir| pinned.skills.contains_key(&relative(real, dir))))
-        .map(|skill| &skill.name)
-        .collect();
-    discovery(real, dirs.into_iter(), max_skills).find().filtered(|skill| !names.contains(&skill.name))
+    let names: HashSet<_> =
+        dirs().filter(|(path, _)| pinned.skills.contains_key(path)).map(|(_, name)| name).collect();
+    discovery(real, hidden.into_iter(), max_skills).find().filtered(|skill| !names.contains(&skill.name))
+}
+
+/// Returns true if a directory in a source is within an approved skill.
+pub(super) fn is_within_approved(path: &str, pinned: &PinnedGit) -> bool {
+    let mut around = Path::new(path).ancestors().skip(1).filter_map(Path::to_str);
+    path != "." && around.any(|above| pinned.skills.contains_key(if above.is_empty() { "." } else { above }))
 }
 
 /// Returns the names of all skills of the repository by directory, for a served version. A skill that another one shadows has an empty
@@ -110,7 +116,7 @@ pub(super) fn served(store: &Store, place: &GitPlace, pinned: &PinnedGit) -> Opt
 }
 
 /// Returns the approved skills that are not there.
-pub(super) fn missing<'a>(root: &Path, pinned: &'a PinnedGit) -> Vec<(&'a str, &'a str)> {
+fn missing<'a>(root: &Path, pinned: &'a PinnedGit) -> Vec<(&'a str, &'a str)> {
     let skills = pinned.skills.iter().map(|(path, digest)| (path.as_str(), digest.as_str()));
     skills.filter(|(path, _)| !is_skill(&at(root, path))).collect()
 }
@@ -268,11 +274,7 @@ fn list(found: &SkillSet, root: &Path) -> String {
         let dir = shadowed.path.as_deref().and_then(Path::parent);
         skills.extend(dir.map(|dir| (relative(root, dir), String::new())));
     }
-    let text = serde_json::to_string(&skills).unwrap_or_default();
-    // These characters only occur in paths. A skill may run this file, and an interpreter would evaluate them.
-    ['$', '`', '#', '@', '%']
-        .iter()
-        .fold(text, |text, c| text.replace(*c, &format!("\\u{:04x}", u32::from(*c))))
+    state::inert(serde_json::to_string(&skills).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -268,8 +268,9 @@ fn add_part(
 ) -> BTreeMap<String, String> {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let found = approved::find(&real, wanted.max_skills, wanted.nested);
-    let hidden = approved::find_hidden(&real, &found, pinned, wanted.max_skills);
+    let hidden = approved::find_hidden(&real, &found, pinned, (wanted.max_skills, wanted.nested));
     let mut others = approved::skills_at(root).unwrap_or_default();
+    let mut seen = HashSet::new();
     for entry in found.entries().iter().chain(hidden.entries()) {
         let Source::Stored(stored) = &entry.skill.source else { continue };
         let path = approved::relative(&real, &stored.dir);
@@ -281,6 +282,7 @@ fn add_part(
             continue;
         };
         others.remove(&path);
+        seen.insert(path.clone());
         if !wanted.takes(entry) {
             continue;
         }
@@ -306,12 +308,26 @@ fn add_part(
         }
     }
     for skipped in found.skipped() {
+        let places = [Some(skipped.path.as_path()), skipped.path.parent()];
+        seen.extend(places.into_iter().flatten().map(|dir| approved::relative(&real, dir)));
         skills.skip(skipped.clone());
     }
-    for (path, _) in approved::missing(&real, pinned) {
-        if !others.contains_key(path) {
-            skills.skip(Skipped::new(root.join(path), vec![gone(address, path)]));
+    // The user could remove a skill from the cache, and the cache also says which skills the version has. So each approved skill is
+    // accounted for.
+    let is_expected = |path: &str| {
+        let shadowed = found.shadowed().iter().chain(hidden.shadowed());
+        let mut dirs = shadowed.filter_map(|shadowed| shadowed.path.as_deref()?.parent());
+        let is_shadowed = dirs.any(|dir| approved::relative(&real, dir) == path);
+        is_shadowed || !wanted.nested && approved::is_within_approved(path, pinned)
+    };
+    let unseen = pinned.skills.keys().filter(|path| !seen.contains(*path) && !is_expected(path));
+    for path in unseen.take_while(|_| found.len() < wanted.max_skills) {
+        let name = others.remove(path).and_then(|name| SkillName::new(&name));
+        if name.as_ref().is_some_and(|name| wanted.filters.iter().any(|filter| !filter.takes(name))) {
+            continue;
         }
+        let why = name.map_or_else(|| gone(address, path), |name| not_approved(address, &name, true));
+        skills.skip(Skipped::new(root.join(path), vec![why]));
     }
     others
 }
@@ -373,6 +389,49 @@ mod tests {
         let [(path, why)] = skipped[..] else { panic!("{skipped:?}") };
         assert_eq!(*path, root.join("b/gone"));
         assert!(why.code == "source-skill-missing" && why.message.contains("`b/gone`"), "{why:?}");
+    }
+
+    /// Two ways to remove a skill from the cache without a fetch, which the list of skills in the cache doesn't show.
+    #[test]
+    fn files_in_the_cache_do_not_hide_skills() {
+        let address = Address::parse("github:acme/skills").unwrap();
+        let wanted = Wanted { filters: &[], max_skills: 10, nested: false, policy: None };
+        for (list, is_removed, has_other, expected) in [
+            (r#"{"review":""}"#, true, false, "source-skill-missing"),
+            (r#"{"review":"review"}"#, true, false, "not-approved"),
+            ("{}", true, true, "source-skill-missing"),
+            ("{}", false, true, ""),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let root = dunce::canonicalize(dir.path()).unwrap().join("src");
+            fs::create_dir_all(root.join("review")).unwrap();
+            let text = |name: &str| format!("---\nname: {name}\ndescription: d\n---\n");
+            fs::write(root.join("review/SKILL.md"), text("review")).unwrap();
+            let digest = digest::of_skill(&root.join("review")).unwrap().to_string();
+            let pinned = PinnedGit::new("c".repeat(40), [("review".to_owned(), digest)].into());
+            fs::write(root.with_file_name(LIST), list).unwrap();
+            if is_removed {
+                fs::remove_dir_all(root.join("review")).unwrap();
+            }
+            if has_other {
+                // All others are within this one.
+                fs::write(root.join("SKILL.md"), text("top")).unwrap();
+            }
+            // The second part is a skill that stays at another commit.
+            for parts in [1, 2] {
+                let other = PinnedGit::new("d".repeat(40), BTreeMap::new());
+                let mut all = vec![(root.clone(), pinned.clone())];
+                if parts == 2 {
+                    fs::create_dir_all(dir.path().join("other/src")).unwrap();
+                    all.insert(0, (dir.path().join("other/src"), other));
+                }
+                let set = of_repository(&address, &all, &pinned, &wanted);
+                let codes: Vec<_> = set.skipped().iter().map(|skipped| skipped.diagnostics[0].code).collect();
+                let expected: Vec<_> = Some(expected).filter(|code| !code.is_empty()).into_iter().collect();
+                assert_eq!(codes, expected, "{list} {is_removed} {parts}");
+                assert_eq!(set.len(), usize::from(!is_removed), "{list} {is_removed} {parts}");
+            }
+        }
     }
 
     /// Another lock file can approve a skill of the same name in the same commit, for example one within another skill.

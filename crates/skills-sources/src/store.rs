@@ -14,7 +14,8 @@
 //! The whole directory can be removed at any time; sources are then fetched again.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -33,7 +34,7 @@ use super::{
     system,
     temporary::{self, Temporary},
 };
-use crate::disk::{self, FileLock, private};
+use crate::disk::{self, FileLock, private, state};
 
 /// The timeout for web sites.
 const WEB_TIMEOUT: Duration = Duration::from_secs(30);
@@ -233,7 +234,8 @@ impl Store {
         let dir = self.of_site(url);
         private::create_dir(&dir)?;
         let mut file = tempfile::NamedTempFile::new_in(&dir)?;
-        serde_json::to_writer(&mut file, &index).map_err(io::Error::from)?;
+        let text = serde_json::to_string(&index).map_err(io::Error::from)?;
+        file.write_all(state::inert(text).as_bytes())?;
         disk::replace(file, &dir.join(format!("{digest}.json")))?;
         Ok(digest)
     }

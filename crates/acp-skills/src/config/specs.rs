@@ -1,7 +1,7 @@
 //! The sources and filters of a configuration.
 
 use skills_core::discovery::Filter;
-use skills_sources::{Address, LOCK_NAME, Spec, disk::locations};
+use skills_sources::{Address, Spec, user_lock};
 
 use super::{ConfigError, SourceEntry};
 
@@ -25,12 +25,11 @@ pub(super) fn spec(entry: &SourceEntry, nested: bool, common: &[&Filter]) -> Res
             format!("`projects`: MCP server `{}` can't be a source here; move it to `sources`", entry.source);
         return Err(ConfigError::Value(text));
     }
-    let state = || locations::state_dir().unwrap_or_default().join(LOCK_NAME);
     let own = filter(&entry.include, &entry.exclude)?;
     Ok(Spec {
         address: Address::parse(&entry.source)?,
         filters: common.iter().copied().cloned().chain([own]).collect(),
-        lock: entry.lock.clone().unwrap_or_else(state),
+        lock: entry.lock.clone().unwrap_or_else(user_lock),
         nested: nested || entry.nested,
         is_named: entry.lock.is_none(),
     })

@@ -1,11 +1,8 @@
 //! Reads the user's [`.netrc`](https://everything.curl.dev/usingcurl/netrc.html) file.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-};
+use std::{env, path::PathBuf};
 
-use crate::disk::{bounded, expand_home};
+use crate::disk::{bounded, home::in_home};
 
 /// The environment variable with the path of the file.
 const VARIABLE: &str = "NETRC";
@@ -16,8 +13,8 @@ const MAX_BYTES: u64 = 256 * 1024;
 /// password to every server.
 pub(super) fn login(host: &str) -> Option<(String, String)> {
     let path = env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let path =
-        path.unwrap_or_else(|| expand_home(Path::new(if cfg!(windows) { "~/_netrc" } else { "~/.netrc" })));
+    let of_home = || in_home(if cfg!(windows) { "_netrc" } else { ".netrc" });
+    let path = path.or_else(of_home)?;
     find(&bounded::read_text(&path, MAX_BYTES).ok()?, host)
 }
 

@@ -31,6 +31,12 @@ pub fn shorten(path: &Path, home: Option<&Path>) -> String {
     }
 }
 
+/// Returns the path of a file of the user in the home directory, or `None` if there is no absolute home directory. [`expand_home`] would then
+/// return a path in the working directory, which can be that of a project.
+pub fn in_home(name: &str) -> Option<PathBuf> {
+    Some(env::home_dir().filter(|home| home.is_absolute())?.join(name))
+}
+
 /// Returns `path` with its first component replaced by the home directory if it is `~`, `$HOME` or `${HOME}` (on Windows also
 /// `%USERPROFILE%`). Use `./~` for a directory with this name. Without an absolute home directory, the path is unchanged.
 ///

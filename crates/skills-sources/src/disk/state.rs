@@ -86,6 +86,17 @@ pub fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Option<T>> {
     }
 }
 
+/// Escapes the characters of JSON that an interpreter could evaluate. A script of a skill may run a file of this program, which can contain
+/// text of a server.
+pub(crate) fn inert(json: String) -> String {
+    // These characters only occur in strings.
+    let signs = ['$', '`', '#', '@', '%'];
+    if !json.contains(signs) {
+        return json;
+    }
+    signs.iter().fold(json, |json, c| json.replace(*c, &format!("\\u{:04x}", u32::from(*c))))
+}
+
 /// Writes a state file atomically. `None` removes the file.
 ///
 /// # Errors
@@ -98,7 +109,7 @@ pub fn write<T: Serialize>(file: &Path, contents: Option<&T>) -> io::Result<()> 
             _ => Ok(()),
         };
     };
-    let contents = serde_json::to_vec(contents)?;
+    let contents = inert(serde_json::to_string(contents)?).into_bytes();
     if contents.len() as u64 > MAX_BYTES {
         return Err(io::Error::other(format!("file would be larger than {MAX_BYTES} bytes")));
     }
@@ -111,6 +122,17 @@ pub fn write<T: Serialize>(file: &Path, contents: Option<&T>) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_of_others_is_not_evaluated() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        let text = "\"; $(touch x) `y` #@% $'\\x24' é";
+        write(&file, Some(&text)).unwrap();
+        assert_eq!(read::<String>(&file).unwrap().as_deref(), Some(text));
+        let written = fs::read_to_string(&file).unwrap();
+        assert!(!written.contains(['$', '`', '#', '@', '%']), "{written}");
+    }
 
     #[test]
     fn changes_are_atomic_and_leave_nothing_behind() {

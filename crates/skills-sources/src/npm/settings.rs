@@ -16,7 +16,7 @@ use skills_core::fetch::Authorities;
 use crate::{
     access::{Trust, basic},
     address::NPM_REGISTRY,
-    disk::{bounded, error_text, expand_home},
+    disk::{bounded, error_text, expand_home, home::in_home},
     git::GitError,
 };
 
@@ -63,11 +63,13 @@ impl Settings {
         let variables: Vec<_> = variables.filter_map(|(name, value)| Some((key_of(&name)?, value))).collect();
         let named =
             variables.iter().find(|(key, _)| key == "userconfig").map(|(_, path)| PathBuf::from(path));
-        let user = named.unwrap_or_else(|| expand_home(Path::new("~/.npmrc")));
-        settings.add_file(&user, true);
+        let user = named.or_else(|| in_home(".npmrc"));
+        if let Some(user) = &user {
+            settings.add_file(user, true);
+        }
         let project = directory.map(|directory| directory.join(".npmrc"));
         // The user's file can also be beside the configuration file.
-        if let Some(project) = project.filter(|project| *project != user) {
+        if let Some(project) = project.filter(|project| user.as_ref() != Some(project)) {
             settings.add_file(&project, false);
         }
         for (key, value) in variables {

@@ -20,11 +20,15 @@ pub(super) struct Registry {
     prefix: &'static str,
     /// The programs that run a package by its name.
     runners: &'static [&'static str],
+    /// The texts between a name and a version.
+    separators: &'static [&'static str],
     is_version: fn(&str) -> bool,
 }
 
-static NPM: Registry = Registry { prefix: "npm:", runners: &["npx", "bunx"], is_version: is_npm_version };
-static PYPI: Registry = Registry { prefix: "pypi:", runners: &["uvx"], is_version: is_python_version };
+static NPM: Registry =
+    Registry { prefix: "npm:", runners: &["npx", "bunx"], separators: &["@"], is_version: is_npm_version };
+static PYPI: Registry =
+    Registry { prefix: "pypi:", runners: &["uvx"], separators: &["==", "@"], is_version: is_python_version };
 
 /// An entry of `mcp.allow`.
 #[derive(Debug, Clone)]
@@ -95,7 +99,7 @@ impl ServerPattern {
             }
             (Self::Package(registry, package), Server::Program(program, args)) => {
                 let mut args = args.iter().filter(|arg| !matches!(arg.as_str(), "-y" | "--yes"));
-                let is_allowed = |arg: &String| match version_of(arg, package) {
+                let is_allowed = |arg: &String| match version_of(arg, package, registry.separators) {
                     Some(version) => version.is_empty() || (registry.is_version)(version),
                     None => false,
                 };
@@ -146,10 +150,11 @@ fn is_variable(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Returns the version in an argument that names the package. It is empty if there is none.
-fn version_of<'a>(arg: &'a str, package: &str) -> Option<&'a str> {
+/// Returns the version in an argument that names the package. It is empty if there is none. With another separator, the argument can name a
+/// directory.
+fn version_of<'a>(arg: &'a str, package: &str, separators: &[&str]) -> Option<&'a str> {
     let rest = arg.strip_prefix(package)?;
-    let version = rest.strip_prefix("==").or_else(|| rest.strip_prefix('@'));
+    let version = separators.iter().find_map(|separator| rest.strip_prefix(separator));
     if rest.is_empty() { Some("") } else { version.filter(|version| !version.is_empty()) }
 }
 

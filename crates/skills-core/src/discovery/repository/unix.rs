@@ -6,6 +6,8 @@ use rustix::process::geteuid;
 
 /// The mode of a directory such as `/tmp`: everyone can create files, but not replace those of others.
 const SHARED: u32 = 0o1002;
+/// The mode of a directory in which others than the owner can create files.
+const WRITABLE: u32 = 0o022;
 
 /// Returns true if another user could have created the repository at `root`, which contains `dir`.
 pub(super) fn is_of_stranger(root: &Path, dir: &Path) -> bool {
@@ -14,8 +16,10 @@ pub(super) fn is_of_stranger(root: &Path, dir: &Path) -> bool {
     };
     let Ok([above, git, below]) = metadata() else { return true };
     let known = [0, geteuid().as_raw(), below.uid()];
-    // In a shared directory, a hard link to a file of root could be called `.git`.
-    let is_shared = above.mode() & SHARED == SHARED && git.uid() != geteuid().as_raw();
+    // A hard link to a file of root or of the user could be called `.git`. Directories of the user can be writable on file systems
+    // without modes.
+    let is_shared =
+        above.mode() & SHARED == SHARED || above.mode() & WRITABLE != 0 && !known[1..].contains(&above.uid());
     is_shared || ![above.uid(), git.uid()].iter().all(|owner| known.contains(owner))
 }
 
@@ -46,7 +50,9 @@ mod tests {
             ([STRANGER, 0, 0], 0o755, true),
             ([STRANGER, STRANGER, 0], 0o755, true),
             ([0, 0, 0], 0o777, false),
-            ([0, 0, 0], 0o1777, false),
+            ([0, 0, 0], 0o1777, true),
+            ([0, 0, STRANGER], 0o2775, false),
+            ([STRANGER, STRANGER, STRANGER], 0o775, false),
             ([0, STRANGER, STRANGER], 0o1777, true),
         ];
         for (owners, mode, expected) in cases {

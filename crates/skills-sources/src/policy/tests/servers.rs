@@ -22,6 +22,8 @@ fn mcp_servers() {
         ("npm:srv", "bunx srv", true),
         ("npm:srv", "uvx srv", false),
         ("pypi:srv", "npx srv", false),
+        // npm takes this as a directory.
+        ("@playwright/mcp", "npx @playwright/mcp==1.0", false),
         ("@playwright/mcp", "npx @playwright/mcp-evil", false),
         ("@playwright/mcp", "npx @playwright/mcp@npm:evil@1", false),
         ("@playwright/mcp", "npx @playwright/mcp@file:../evil", false),
@@ -73,7 +75,7 @@ fn versions_lead_to_the_registry() {
         ("srv@latest", true, true),
         ("srv@1", true, true),
         ("srv@1.2.3", true, true),
-        ("srv==2025.1.14", true, true),
+        ("srv==2025.1.14", false, true),
         ("srv@1.0rc1.post2.dev3", true, true),
         ("srv@1.0a1", true, true),
         ("srv@^1", true, false),
