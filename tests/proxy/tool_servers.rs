@@ -236,13 +236,13 @@ fn a_call_that_the_agent_asked_about_is_not_asked_about_again() {
     fixture.agent_sends(&asks(1, "look"));
     let request = fixture.asked("session/request_permission");
     assert_eq!(request["params"]["toolCall"]["title"], "kit: look");
-    fixture.selects(&request, "yes");
+    fixture.selects(&request, "allow");
     assert_eq!(fixture.agent_receives()["result"]["outcome"]["optionId"], "yes");
     assert_eq!(fixture.run(&connection, "look").0, "seen");
     // The permission is for one call, and for this tool.
     fixture.agent_sends(&asks(2, "look"));
     let request = fixture.asked("session/request_permission");
-    fixture.selects(&request, "yes");
+    fixture.selects(&request, "allow");
     fixture.agent_receives();
     refuses(&mut fixture, &connection, "where");
     assert_eq!(fixture.run(&connection, "look").0, "seen");

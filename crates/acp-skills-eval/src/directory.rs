@@ -12,7 +12,10 @@ use std::{
 use cap_std::{ambient_authority, fs::Dir};
 use skills_core::{files::Bounds, order, skill::Sha256};
 
-use super::{scratch::Scratch, settings::is_settings};
+use super::{
+    scratch::Scratch,
+    settings::{is_of_tools, is_settings},
+};
 
 /// The maximum number and total size of the kept files of a run.
 const MAX_FILES: usize = 1_000;
@@ -39,6 +42,8 @@ pub(super) struct RunDirectory {
     pub(super) path: PathBuf,
     /// The hashes of the files at the start.
     before: HashMap<PathBuf, Sha256>,
+    /// True if files can be settings.
+    with_settings: bool,
     _scratch: Scratch,
 }
 
@@ -76,11 +81,12 @@ impl RunDirectory {
             before.insert(name.to_owned(), Sha256::of(&dir.read(name)?));
             Ok(true)
         })?;
-        Ok(Self { path, before, _scratch: scratch })
+        Ok(Self { path, before, with_settings, _scratch: scratch })
     }
 
     /// Copies the created and changed files into `outputs`, and returns them sorted by path. Links are not followed, because they
-    /// can lead out of the directory.
+    /// can lead out of the directory. Files that tools of the user could read as settings are returned, but not copied, because the results
+    /// stay in the user's directories.
     pub(super) fn keep(&self, outputs: &Path) -> io::Result<Vec<Made>> {
         fs::create_dir_all(outputs)?;
         let to = Dir::open_ambient_dir(outputs, ambient_authority())?;
@@ -97,10 +103,12 @@ impl RunDirectory {
                 return Ok(true);
             }
             total += size;
-            if let Some(parent) = name.parent() {
-                to.create_dir_all(parent)?;
+            if self.with_settings || !is_of_tools(name) {
+                if let Some(parent) = name.parent() {
+                    to.create_dir_all(parent)?;
+                }
+                to.write(name, &bytes)?;
             }
-            to.write(name, &bytes)?;
             let parts: Vec<_> = name.components().map(|part| part.as_os_str().to_string_lossy()).collect();
             let path = parts.join("/");
             made.push(Made { path, bytes: size, text: text(&bytes) });
@@ -233,6 +241,26 @@ fn walk(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A git repository or settings of an editor in the results could run programs later.
+    #[test]
+    fn settings_of_tools_are_not_kept() {
+        let skill = tempfile::tempdir().unwrap();
+        let files =
+            ["a.md", "settings.json", "a/.git/config", ".vscode/tasks.json", "b/HEAD", "node_modules/.bin/x"];
+        for (with_settings, kept) in [(false, 2), (true, files.len())] {
+            let run = RunDirectory::new(skill.path(), &[], with_settings).unwrap();
+            for file in files {
+                let path = run.path.join(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, "x").unwrap();
+            }
+            let outputs = tempfile::tempdir().unwrap();
+            assert_eq!(run.keep(outputs.path()).unwrap().len(), files.len());
+            let exist = files.iter().filter(|file| outputs.path().join(file).exists());
+            assert_eq!(exist.count(), kept);
+        }
+    }
 
     #[cfg(unix)]
     fn fifo(path: &Path) {

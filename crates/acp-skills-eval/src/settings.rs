@@ -54,16 +54,18 @@ const WORDS: [&str; 14] = [
     "settings",
 ];
 
-/// Returns true for a file that an agent in its directory may read as settings: those that are hidden or in a hidden directory, and at the
-/// root those that are named like settings or like an agent.
+/// Returns true for a file that an agent in its directory may read as settings: those of [`is_of_tools`], and at the root those that are
+/// named like settings or like an agent.
 pub(super) fn is_settings(path: &Path) -> bool {
+    let name = || path.as_os_str().to_string_lossy().to_lowercase();
+    is_of_tools(path) || path.components().count() == 1 && is_named_like_settings(&name())
+}
+
+/// Returns true for a file that tools such as git, editors and shells may read, also in a subdirectory: those that are hidden or in a hidden
+/// directory, packages, and repositories.
+pub(super) fn is_of_tools(path: &Path) -> bool {
     let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
-    let is_at_root = path.components().count() == 1;
-    parts.any(|part| {
-        part.starts_with('.')
-            || [PACKAGES, REPOSITORY].contains(&&*part)
-            || is_at_root && is_named_like_settings(&part)
-    })
+    parts.any(|part| part.starts_with('.') || [PACKAGES, REPOSITORY].contains(&&*part))
 }
 
 fn is_named_like_settings(name: &str) -> bool {

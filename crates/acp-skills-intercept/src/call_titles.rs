@@ -134,8 +134,7 @@ pub(crate) fn note(call: Node<'_>, tool: &'static str, session: &mut Session, pe
     learn(call, tool, session, peers);
 }
 
-/// Sets the title and the kind of `call`, a call of `tool`, for the client, and shortens its result. Returns the title that the client
-/// shows, or `None` if the call has no valid id.
+/// Sets the title and the kind of `call`, a call of `tool`, for the client, and shortens its result.
 pub(crate) fn dress(
     edit: &mut Edit,
     call: Node<'_>,
@@ -143,16 +142,17 @@ pub(crate) fn dress(
     shape: Shape,
     session: &mut Session,
     peers: Peers<'_>,
-) -> Option<String> {
-    let id = call.str("toolCallId")?;
-    let (title, is_news) = learn(call, tool, session, peers)?;
+) {
+    let (Some((title, is_news)), Some(id)) = (learn(call, tool, session, peers), call.str("toolCallId"))
+    else {
+        return;
+    };
     set(edit, call, "title", &title, shape == Shape::Whole || is_news);
     set(edit, call, "kind", kind(tool), shape == Shape::Whole);
     if tool == ACTIVATE_SKILL {
         call_results::shorten(edit, call);
     }
-    session.calls.set_ours(&id, Ours { tool, title: title.clone(), is_shown: true });
-    Some(title)
+    session.calls.set_ours(&id, Ours { tool, title, is_shown: true });
 }
 
 /// Keeps the title and the input of a call about which the user is being asked. Otherwise, the agent could change what the user seems to
@@ -198,8 +198,7 @@ impl Interceptor {
             session.calls.announced(id);
             session.calls.named(id, calls::name(update, &self.agent));
         }
-        let asked = session.server_calls.shown(id).or_else(|| self.pending.shown(key, id));
-        if let Some(shown) = asked {
+        if let Some(shown) = self.pending.shown(key, id) {
             return keep(message, update, shape, shown, &self.agent);
         }
         let is_first = shape == Shape::Whole;

@@ -87,7 +87,11 @@ impl Interceptor {
             actions.tasks.push(Task::CancelMcp { session, request: id });
             return Pass::Consumed;
         }
-        self.forget_request(&id);
+        if let Some(question) = self.pending.question_for(&id) {
+            let params = json!({ "requestId": question });
+            actions.to_client.push(build::notification("$/cancel_request", &params));
+            return Pass::Consumed;
+        }
         while let Some(request) = self.pending.take_agent_request(&id) {
             actions.to_client.push(request);
         }

@@ -20,7 +20,6 @@ impl Interceptor {
                 if let Some(pass) = self.server_question_answered(message, actions) {
                     return pass;
                 }
-                self.permission_answered(message);
                 self.user_answered(message, actions)
             }
             Kind::Notification => match message.method().as_ref() {

@@ -53,6 +53,7 @@
 //! | `repeats` | our text in any other message of the agent |
 //! | `reload` | changed skills in open sessions |
 //! | `permission/` | requests for permission that can be answered without the user |
+//! | `clarity` | messages that the client may read in another way |
 //! | `call_titles`, `call_results` | titles and results of calls of the skill tools |
 //! | `record`, `events` | events for the record, and active skills that are saved |
 //!
@@ -86,6 +87,7 @@ mod call_titles;
 mod calls;
 mod cancellation;
 mod chunks;
+mod clarity;
 mod client;
 mod client_facts;
 mod commands;
@@ -177,11 +179,11 @@ pub use self::{
 use self::{
     agent_facts::AgentFacts,
     chunks::AgentReader,
+    clarity::is_unclear,
     client_facts::ClientFacts,
     ids::OwnIds,
     memory::Memory,
     pending::Pending,
-    permission::OpenPermissions,
     requests::{OpenRequest, Purpose},
     session::Sessions,
 };
@@ -204,8 +206,6 @@ pub struct Interceptor {
     closed_servers: VecDeque<(String, SessionKey)>,
     /// All work that is held back until an answer or a call has arrived.
     pending: Pending,
-    /// The agent's requests for permission that the client has not answered.
-    open_permissions: OpenPermissions,
     /// The state of reading the agent's lines.
     reader: AgentReader,
     /// Ids for messages from the proxy.
@@ -228,7 +228,6 @@ impl Interceptor {
             mcp_requests: HashMap::new(),
             closed_servers: VecDeque::new(),
             pending: Pending::default(),
-            open_permissions: OpenPermissions::default(),
             reader: AgentReader::new(),
             ids: OwnIds::new(run),
             marks,
@@ -252,6 +251,9 @@ impl Interceptor {
     // handled in a separate function.
     #[inline(never)]
     pub fn from_agent(&mut self, line: &[u8], actions: &mut Actions) -> Pass {
+        if self.pending.asks_about_call() && is_unclear(line) {
+            self.pending.unclear();
+        }
         let class = self.reader.classifier.classify(line);
         if class == Class::Streaming
             && !self.reader.has_held()

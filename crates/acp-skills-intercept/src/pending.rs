@@ -23,7 +23,7 @@ use acp_skills_wire::Id;
 
 pub(crate) use self::{
     prompts::{HeldPrompt, PromptKind, PromptText},
-    requests::{Question, ServerQuestion},
+    requests::{Asker, Question, ServerQuestion},
     setups::{HeldSetup, QueuedMessage, Target},
 };
 use crate::keys::{SessionKey, Ticket};

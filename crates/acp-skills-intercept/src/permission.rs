@@ -7,7 +7,6 @@
 //! | file | owns |
 //! |---|---|
 //! | `calls_in_turn` | granting calls of our own tools one by one |
-//! | `open_permissions` | the requests that the client has not answered |
 //! | `patterns` | matching calls with the patterns of `allowed-tools` |
 //! | `claude` | permissions that are given in advance |
 //! | `server_calls` | calls of tools of MCP servers behind skills, and forms that these servers show |
@@ -16,7 +15,6 @@
 
 mod calls_in_turn;
 mod claude;
-mod open_permissions;
 mod patterns;
 mod server_calls;
 
@@ -24,8 +22,12 @@ use acp_skills_wire::{Edit, Message, Node, build};
 use serde_json::{Value, json};
 use skills_core::{Skill, text::shown};
 
-use self::{calls_in_turn::MAX_NEXT_CALLS, patterns::Match};
-pub(crate) use self::{claude::allow_ours, open_permissions::OpenPermissions};
+pub(crate) use self::claude::allow_ours;
+use self::{
+    calls_in_turn::MAX_NEXT_CALLS,
+    patterns::Match,
+    server_calls::{MAX_AGENT_QUESTIONS, ToolRequest},
+};
 use crate::{
     Interceptor,
     call_titles::{self, Peers, Shape},
@@ -172,12 +174,10 @@ fn event(call: &Call<'_>, decision: &Decision, chosen: Option<&str>) -> EventKin
     }
 }
 
-/// Forwards a request to the user, with a readable title if the call is ours. `is_certain` is false if the answer may belong to another
-/// request.
+/// Forwards a request to the user, with a readable title if the call is ours.
 fn asked(
     message: &Message<'_>,
     call: &Call<'_>,
-    is_certain: bool,
     session: &mut Session,
     peers: Peers<'_>,
     policy: &Policy,
@@ -186,10 +186,7 @@ fn asked(
         return Pass::Untouched;
     };
     let mut edit = Edit::new();
-    let title = call_titles::dress(&mut edit, call.node, tool, Shape::Part, session, peers);
-    if let Some(title) = title.filter(|_| is_certain) {
-        server_calls::note_request(message, call, title, session, *peers.client);
-    }
+    call_titles::dress(&mut edit, call.node, tool, Shape::Part, session, peers);
     if edit.is_empty() { Pass::Untouched } else { Pass::Edited(edit.apply(message.line)) }
 }
 
@@ -215,9 +212,7 @@ fn announcement(
     let node = Node::parse(call.node.raw())?;
     let mut edit = Edit::new();
     match ours {
-        Some(tool) => {
-            call_titles::dress(&mut edit, node, tool, Shape::Whole, session, peers);
-        }
+        Some(tool) => call_titles::dress(&mut edit, node, tool, Shape::Whole, session, peers),
         None if node.get("title").is_none() => {
             edit.insert(node, "title", &Value::from(shown(call.shown())).to_string());
         }
@@ -234,11 +229,6 @@ fn announcement(
 impl Interceptor {
     /// Handles a request for permission.
     pub(crate) fn permission(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
-        if let Some(id) = message.id()
-            && !self.open_permissions.opened(&id)
-        {
-            self.forget_request(&id);
-        }
         self.decide_permission(message, None, actions)
     }
 
@@ -268,7 +258,6 @@ impl Interceptor {
         resolved: Option<&Resolved>,
         actions: &mut Actions,
     ) -> Pass {
-        let is_certain = message.id().is_some_and(|id| self.open_permissions.is_certain(&id));
         let Some(session) = message.session_id().and_then(|id| self.sessions.find(&id)) else {
             return Pass::Untouched;
         };
@@ -321,9 +310,14 @@ impl Interceptor {
         }
         let peers = Peers { agent: &self.agent, client: &self.client };
         let (Some((_, option, _)), Some(id)) = (choice, message.id()) else {
-            return asked(message, &call, is_certain, session, peers, &self.policy);
+            if self.pending.agent_questions() < MAX_AGENT_QUESTIONS
+                && let Some(request) = ToolRequest::read(message, &call, session, peers)
+            {
+                self.ask_for_agent(key, request, actions);
+                return Pass::Consumed;
+            }
+            return asked(message, &call, session, peers, &self.policy);
         };
-        self.open_permissions.answered(&id);
         if let Some(tool) = call.ours {
             session.claims.granted(Claim::new(tool, call.input));
         }

@@ -76,9 +76,10 @@ pub fn our_own(is_desktop: bool) -> Result<Words, SetupError> {
         .map_err(|error| SetupError::failed("cannot determine path to this program", error))?;
     if let Some((cache, arguments)) = cached(&program) {
         let Some(arguments) = arguments else {
+            let installer = if cache == "pipx" { "pipx install" } else { "npm install --global" };
             return Err(SetupError::new(format!(
                 "this program is in the {cache} cache, and in a project, {cache} can run a program of the project instead: install \
-                 {NAME} with `npm install --global {NAME}`, and run setup again"
+                 {NAME} with `{installer} {NAME}`, and run setup again"
             )));
         };
         let mut found = reachable(cache, is_desktop)?;
@@ -103,7 +104,7 @@ pub fn our_own(is_desktop: bool) -> Result<Words, SetupError> {
 }
 
 /// Returns the package runner whose cache contains the program, and the arguments with which it runs a package. These are `None` if the
-/// runner puts programs of the working directory in front of `PATH`, because editors start it in the directory of a project.
+/// runner prefers programs in the working directory, because editors start it in the directory of a project.
 fn cached(program: &Path) -> Option<(&'static str, Option<&'static [&'static str]>)> {
     let names: Vec<_> = program.components().filter_map(|part| part.as_os_str().to_str()).collect();
     let has = |name: &str| names.contains(&name);
@@ -119,7 +120,7 @@ fn cached(program: &Path) -> Option<(&'static str, Option<&'static [&'static str
     } else if names.iter().any(|name| name.starts_with("bunx-")) {
         Some(("bunx", None))
     } else if is_below("pipx", ".cache") || is_below(".cache", "pipx") {
-        Some(("pipx", Some(&["run"])))
+        Some(("pipx", None))
     } else {
         None
     }
@@ -265,7 +266,7 @@ mod tests {
             assert_eq!(found.map(|found| found.0), cache, "{path}");
             // Editors start the command in the directory of a project.
             let is_written = found.is_some_and(|(_, arguments)| arguments.is_some());
-            assert_eq!(is_written, cache.is_some_and(|cache| ["uvx", "pipx"].contains(&cache)), "{path}");
+            assert_eq!(is_written, cache == Some("uvx"), "{path}");
         }
     }
 

@@ -6,7 +6,7 @@ use skills_core::set::Unapproved;
 use super::{Entry, Kind, Pending};
 use crate::{
     keys::{SessionKey, Ticket},
-    session::server_calls::Shown,
+    session::server_calls::{Options, Shown},
 };
 
 /// A request of the proxy to the client, which asks the user to trust skills of a project.
@@ -18,17 +18,33 @@ pub(crate) struct Question {
     pub(crate) skills: Vec<Unapproved>,
 }
 
-/// A request of the proxy to the client, for an MCP server behind a skill.
+/// The party for which the proxy asks the user.
+#[derive(Debug)]
+pub(crate) enum Asker {
+    /// An MCP server behind a skill. The value is the number of its question.
+    Server(u64),
+    /// The agent, in a request with this id.
+    Agent {
+        id: Id,
+        /// The options that the agent has offered.
+        options: Options,
+        /// The turn of the session when the agent asked.
+        turn: u64,
+    },
+}
+
+/// A request of the proxy to the client, about a call of an MCP server behind a skill, or with a form of such a server.
 #[derive(Debug)]
 pub(crate) struct ServerQuestion {
     /// The id of the request from the proxy.
     pub(crate) id: String,
-    /// The number of the server's question.
-    pub(crate) number: u64,
+    pub(crate) asker: Asker,
     /// The call that the user is asked about, or `None` for a form.
     pub(crate) about: Option<Shown>,
     /// The generation of the permissions of the session, when the user was asked.
     pub(crate) generation: u64,
+    /// True if the agent has sent a message that the client may read in another way than the proxy since the user was asked.
+    pub(crate) is_unclear: bool,
 }
 
 impl Pending {
@@ -110,6 +126,40 @@ impl Pending {
                 unapproved.iter().filter(is_same).all(|now| now.version() == asked.version())
             });
         }
+    }
+
+    /// Returns the id of the question that the proxy asks in place of the request of the agent with this id.
+    pub(crate) fn question_for(&self, request: &Id) -> Option<&str> {
+        self.server_questions().find_map(|question| match &question.asker {
+            Asker::Agent { id, .. } if id == request => Some(question.id.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Returns the number of questions that the proxy asks in place of requests of the agent.
+    pub(crate) fn agent_questions(&self) -> usize {
+        self.server_questions().filter(|question| matches!(question.asker, Asker::Agent { .. })).count()
+    }
+
+    /// Returns true if the user is being asked about a call of an MCP server.
+    pub(crate) fn asks_about_call(&self) -> bool {
+        self.server_questions().any(|question| question.about.is_some())
+    }
+
+    /// Marks all questions about calls as unclear.
+    pub(crate) fn unclear(&mut self) {
+        for entry in &mut self.entries {
+            if let Kind::ServerQuestion(question) = &mut entry.kind {
+                question.is_unclear |= question.about.is_some();
+            }
+        }
+    }
+
+    fn server_questions(&self) -> impl Iterator<Item = &ServerQuestion> {
+        self.entries.iter().filter_map(|entry| match &entry.kind {
+            Kind::ServerQuestion(question) => Some(question),
+            _ => None,
+        })
     }
 
     /// Removes the question of a server that was asked with this id, and returns it with its session.

@@ -1,8 +1,11 @@
 //! Calls of tools of MCP servers behind skills, and forms that these servers show.
 //!
-//! Agents ask the user about `call_skill_tool`, or don't. A call reaches the server if the user has allowed exactly this call in
-//! the agent's request, or in a request of the proxy. The requests of the proxy name the real tool and the skill, for example
-//! `browser: click`.
+//! Agents ask the user about `call_skill_tool`, or don't. A call reaches the server if the user has allowed exactly this call. The user
+//! is always asked in a request of the proxy, which names the real tool and the skill, for example `browser: click`, and has the
+//! proxy's own id and options. It takes the place of the agent's request, because an agent could choose the words and the id of its
+//! request such that the user seems to allow something else.
+
+use std::borrow::Cow;
 
 use acp_skills_wire::{Id, Message, Node, build};
 use serde_json::{Value, json};
@@ -10,14 +13,14 @@ use skills_core::toolbox::CALL_SKILL_TOOL;
 
 use super::{Declared, declared};
 use crate::{
-    Interceptor, call_titles,
+    Interceptor,
+    call_titles::{self, Peers},
     calls::Call,
-    client_facts::ClientFacts,
     events::{Decision, EventKind, Rule},
     inputs::UserQuestion,
     keys::SessionKey,
     outputs::{Actions, Effect, Level, Pass, UserAnswer},
-    pending::{Kind, ServerQuestion},
+    pending::{Asker, Kind, ServerQuestion},
     policy::{Policy, ToolPolicy},
     session::{
         Session,
@@ -28,6 +31,8 @@ use crate::{
 const ALLOW: &str = "allow";
 const ALWAYS: &str = "always";
 const REJECT: &str = "reject";
+/// The maximum length of the id of a call that is kept with a question, in bytes.
+const MAX_CALL_ID: usize = 1024;
 
 /// Returns the answer to a call, or `None` if the user decides.
 fn decide(
@@ -106,11 +111,38 @@ impl Interceptor {
         if answer.is_some() {
             return answer;
         }
-        let Some(session_id) = id else { return Some(UserAnswer::Unavailable) };
+        if id.is_none() {
+            return Some(UserAnswer::Unavailable);
+        }
         let title = call_titles::titled(&call.skill, &call.tool, self.client);
-        let known = session.calls.latest(CALL_SKILL_TOOL, &title).map(str::to_owned);
+        let call_id = session.calls.latest(CALL_SKILL_TOOL, &title).map(str::to_owned);
+        self.ask_about_call(key, Asker::Server(number), call_id, call, actions);
+        None
+    }
+
+    /// Asks the user about a call in place of the agent.
+    pub(super) fn ask_for_agent(&mut self, key: SessionKey, request: ToolRequest, actions: &mut Actions) {
+        let ToolRequest { id, call_id, call, options } = request;
+        let turn = self.sessions.get(key).map_or(0, |session| session.server_calls.turn);
+        self.ask_about_call(key, Asker::Agent { id, options, turn }, call_id, call, actions);
+    }
+
+    /// Asks the user about a call. `call_id` is the id of the call in the client, if the agent has announced it.
+    fn ask_about_call(
+        &mut self,
+        key: SessionKey,
+        asker: Asker,
+        call_id: Option<String>,
+        call: ServerCall,
+        actions: &mut Actions,
+    ) {
+        let Some(session_id) = self.sessions.get(key).and_then(|session| session.id().map(str::to_owned))
+        else {
+            return;
+        };
+        let title = call_titles::titled(&call.skill, &call.tool, self.client);
         let request = self.ids.new_question();
-        let call_id = known.unwrap_or_else(|| request.clone());
+        let call_id = call_id.unwrap_or_else(|| request.clone());
         let tool_call = json!({
             "toolCallId": call_id,
             "title": title,
@@ -125,8 +157,7 @@ impl Interceptor {
         ]);
         let params = self.agent.version.permission(&session_id, &title, tool_call, options);
         let about = Some(Shown { call_id, title, call });
-        self.ask_client(key, number, &request, "session/request_permission", &params, about, actions);
-        None
+        self.ask_client(key, asker, &request, "session/request_permission", &params, about, actions);
     }
 
     fn form_asked(
@@ -149,7 +180,7 @@ impl Interceptor {
             "message": format!("{skill}: {message}"),
             "requestedSchema": schema,
         });
-        self.ask_client(key, number, &request, "elicitation/create", &params, None, actions);
+        self.ask_client(key, Asker::Server(number), &request, "elicitation/create", &params, None, actions);
         None
     }
 
@@ -158,7 +189,7 @@ impl Interceptor {
     fn ask_client(
         &mut self,
         key: SessionKey,
-        number: u64,
+        asker: Asker,
         request: &str,
         method: &str,
         params: &Value,
@@ -167,12 +198,12 @@ impl Interceptor {
     ) {
         let ticket = self.pending.new_ticket();
         let generation = self.sessions.get(key).map_or(0, |session| session.server_calls.generation);
-        let question = ServerQuestion { id: request.to_owned(), number, about, generation };
+        let question = ServerQuestion { id: request.to_owned(), asker, about, generation, is_unclear: false };
         self.pending.insert(ticket, Some(key), None, Kind::ServerQuestion(question));
         actions.to_client.push(build::request(request, method, params));
     }
 
-    /// Handles a response of the client to a question of a server. Returns `None` if it is another response.
+    /// Handles a response of the client to a question about a call, or to a form. Returns `None` if it is another response.
     pub(crate) fn server_question_answered(
         &mut self,
         message: &Message<'_>,
@@ -180,83 +211,134 @@ impl Interceptor {
     ) -> Option<Pass> {
         let Some(Id::Text(id)) = message.id() else { return None };
         let (key, question) = self.pending.take_server_question(id.as_str())?;
-        let option = selected(message);
-        let answer = match (question.about, option.as_deref(), message.result) {
-            (Some(Shown { call: ServerCall { skill, tool, .. }, .. }), Some(ALWAYS), _) => {
-                if let Some(session) = self.sessions.get(key)
-                    && session.server_calls.generation == question.generation
-                {
-                    session.server_calls.allow_always(skill, tool);
-                }
-                UserAnswer::Allowed
+        let Some(shown) = question.about else {
+            if let Asker::Server(number) = question.asker {
+                let answer = form_answer(message);
+                actions.effects.push(Effect::AnswerServer { session: key, number, answer });
             }
-            (Some(_), Some(ALLOW), _) => UserAnswer::Allowed,
-            (Some(_), _, Some(_)) => UserAnswer::Refused,
-            (None, _, Some(result)) if result.get("action").is_some() => {
-                let mut answer = serde_json::from_slice::<Value>(result.raw()).unwrap_or_default();
-                let mut form = json!({ "action": answer["action"].take() });
-                // Servers refuse `null`.
-                if answer["content"].is_object() {
-                    form["content"] = answer["content"].take();
-                }
-                UserAnswer::Form(form)
-            }
-            _ => UserAnswer::Unavailable,
+            return Some(Pass::Consumed);
         };
-        actions.effects.push(Effect::AnswerServer { session: key, number: question.number, answer });
+        let mut choice = Choice::read(message);
+        if question.is_unclear && matches!(choice, Choice::Allow | Choice::Always) {
+            let text = "did not call a tool that you allowed, because the agent sent a message with two meanings \
+                        while you were asked";
+            actions.log(Level::Warn, text.to_owned());
+            choice = Choice::Reject;
+        }
+        let session = self.sessions.get(key);
+        let current = session.filter(|session| session.server_calls.generation == question.generation);
+        match question.asker {
+            Asker::Server(number) => {
+                if let (Some(session), Choice::Always) = (current, choice) {
+                    session.server_calls.allow_always(shown.call.skill, shown.call.tool);
+                }
+                let answer = match choice {
+                    Choice::Allow | Choice::Always => UserAnswer::Allowed,
+                    Choice::Reject => UserAnswer::Refused,
+                    Choice::Nothing => UserAnswer::Unavailable,
+                };
+                actions.effects.push(Effect::AnswerServer { session: key, number, answer });
+            }
+            Asker::Agent { id, options, turn } => {
+                let current = current.filter(|session| session.server_calls.turn == turn);
+                let Shown { call, .. } = shown;
+                match (current, choice) {
+                    (Some(session), Choice::Allow) => session.server_calls.allow(call),
+                    (Some(session), Choice::Always) => {
+                        session.server_calls.allow_always(call.skill, call.tool);
+                    }
+                    _ => {}
+                }
+                let outcome = match choice.option(options) {
+                    Some(option) => json!({ "outcome": "selected", "optionId": option }),
+                    None => json!({ "outcome": "cancelled" }),
+                };
+                actions.to_agent.push(build::result(&id, &json!({ "outcome": outcome })));
+            }
+        }
         Some(Pass::Consumed)
     }
+}
 
-    /// Notes the user's answer to a request of the agent, which may be about a call of a server.
-    pub(crate) fn permission_answered(&mut self, message: &Message<'_>) {
-        // Another request of the agent can have the same id, but its answer has no outcome.
-        if let Some(id) = message.id().filter(|_| message.result.is_some_and(has_outcome)) {
-            let option = selected(message).filter(|_| self.open_permissions.answered(&id));
-            self.sessions
-                .iter_mut()
-                .for_each(|session| session.server_calls.answered(&id, option.as_deref()));
+/// The maximum number of requests of the agent in whose place the proxy asks at the same time. The client gets further ones as they are, and
+/// the user is asked again when the call arrives.
+pub(super) const MAX_AGENT_QUESTIONS: usize = 64;
+
+/// A request of the agent for permission to call a tool of an MCP server.
+pub(super) struct ToolRequest {
+    id: Id,
+    call_id: Option<String>,
+    call: ServerCall,
+    options: Options,
+}
+
+impl ToolRequest {
+    /// Reads a request. Returns `None` if it is about another call, or if the skill and the tool are unknown.
+    pub(super) fn read(
+        message: &Message<'_>,
+        call: &Call<'_>,
+        session: &mut Session,
+        peers: Peers<'_>,
+    ) -> Option<Self> {
+        let tool = call.ours.filter(|tool| *tool == CALL_SKILL_TOOL)?;
+        // Gemini reports the input only as the text that the user sees.
+        let content = call.node.get("content").and_then(|content| content.elements().next());
+        let text = content.and_then(|content| content.at(&["content", "text"])?.as_str());
+        let input = call.input.or_else(|| Node::parse(text.as_ref()?.as_bytes()));
+        let asked = ServerCall::read(input)?;
+        call_titles::note(call.node, tool, session, peers);
+        Some(Self {
+            id: message.id()?,
+            call_id: call.node.str("toolCallId").map(Cow::into_owned).filter(|id| id.len() <= MAX_CALL_ID),
+            call: asked,
+            options: Options::read(message.param(&["options"])),
+        })
+    }
+}
+
+/// The user's choice in a question about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Allow,
+    Always,
+    Reject,
+    /// The question was cancelled, or the client can't ask.
+    Nothing,
+}
+
+impl Choice {
+    fn read(message: &Message<'_>) -> Self {
+        let selected = message.result.and_then(|result| result.at(&["outcome", "optionId"])?.as_str());
+        match (selected.as_deref(), message.result) {
+            (Some(ALLOW), _) => Self::Allow,
+            (Some(ALWAYS), _) => Self::Always,
+            (_, Some(_)) => Self::Reject,
+            (_, None) => Self::Nothing,
         }
     }
 
-    /// Forgets a request of the agent. If the user allows it, the answer doesn't count, and the user is asked again.
-    pub(crate) fn forget_request(&mut self, id: &Id) {
-        self.sessions.iter_mut().for_each(|session| session.server_calls.answered(id, None));
+    /// Returns the option of the agent for this choice.
+    fn option(self, options: Options) -> Option<String> {
+        let Options { once, always, reject } = options;
+        match self {
+            Self::Allow => once.or(always),
+            Self::Always => always.or(once),
+            Self::Reject => reject,
+            Self::Nothing => None,
+        }
     }
 }
 
-fn has_outcome(result: Node<'_>) -> bool {
-    result.get("outcome").is_some()
-}
-
-/// Remembers that the user is asked about a call in a request of the agent, which the client shows with this title. If the title doesn't
-/// name the skill and the tool, the user's answer doesn't count.
-pub(super) fn note_request(
-    message: &Message<'_>,
-    call: &Call<'_>,
-    title: String,
-    session: &mut Session,
-    client: ClientFacts,
-) {
-    if call.ours != Some(CALL_SKILL_TOOL) {
-        return;
+/// Returns the answer to a form.
+fn form_answer(message: &Message<'_>) -> UserAnswer {
+    let Some(result) = message.result.filter(|result| result.get("action").is_some()) else {
+        return UserAnswer::Unavailable;
+    };
+    let mut answer = serde_json::from_slice::<Value>(result.raw()).unwrap_or_default();
+    let mut form = json!({ "action": answer["action"].take() });
+    // Servers refuse `null`.
+    if answer["content"].is_object() {
+        form["content"] = answer["content"].take();
     }
-    // Gemini reports the input only as the text that the user sees.
-    let text = call
-        .node
-        .get("content")
-        .and_then(|content| content.elements().next()?.at(&["content", "text"])?.as_str());
-    let input = call.input.or_else(|| Node::parse(text.as_ref()?.as_bytes()));
-    if let (Some(id), Some(call_id), Some(asked)) =
-        (message.id(), call.node.str("toolCallId"), ServerCall::read(input))
-        && title == call_titles::titled(&asked.skill, &asked.tool, client)
-    {
-        let options = Options::read(message.param(&["options"]));
-        let shown = Shown { call_id: call_id.into_owned(), title, call: asked };
-        session.server_calls.asked(id, shown, options);
-    }
-}
-
-/// Returns the option that the user has selected in the answer to a request for permission.
-fn selected(message: &Message<'_>) -> Option<String> {
-    Some(message.result?.at(&["outcome", "optionId"])?.as_str()?.into_owned())
+    UserAnswer::Form(form)
 }

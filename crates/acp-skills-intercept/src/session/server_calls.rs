@@ -2,11 +2,16 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use acp_skills_wire::{Id, Node};
+use acp_skills_wire::Node;
 use serde_json::{Map, Value};
+use skills_core::json::has_more_values_than;
 
-/// The maximum number of remembered requests and calls. If an older one is dropped, the user is asked again.
+/// The maximum number of calls that are remembered. If an older one is dropped, the user is asked again.
 const MAX_KEPT: usize = 64;
+/// The maximum length of the input of a call that is remembered, in bytes, and the maximum number of its values. The user is asked about
+/// longer ones when the call arrives.
+const MAX_INPUT: usize = 64 * 1024;
+const MAX_VALUES: usize = 1_000;
 
 /// A call of a tool behind a skill.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,39 +33,45 @@ pub(crate) struct Shown {
 /// The calls of one session.
 #[derive(Debug, Default)]
 pub(crate) struct ServerCalls {
-    /// The agent's requests for permission that the user has not answered.
-    asked: VecDeque<(Id, Shown, Options)>,
     /// The calls that the user has allowed, and that have not arrived.
     allowed: VecDeque<ServerCall>,
     /// The skills and tools for which the user allows all calls.
     always: HashSet<(String, String)>,
     /// Counts how often permissions were forgotten, because a server can be another one.
     pub(crate) generation: u64,
+    /// Counts the turns that have ended.
+    pub(crate) turn: u64,
 }
 
-/// The ids of the options of a request that allow the call.
+/// The ids of the options in a request of the agent, by their kind.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Options {
-    once: Vec<String>,
-    always: Vec<String>,
+    pub(crate) once: Option<String>,
+    pub(crate) always: Option<String>,
+    pub(crate) reject: Option<String>,
 }
 
 impl Options {
     /// Reads the options of a request for permission.
     pub(crate) fn read(options: Option<Node<'_>>) -> Self {
         let of = |kind: &str| {
-            let offered = options.into_iter().flat_map(|options| options.elements());
-            let offered = offered.filter(|option| option.get("kind").is_some_and(|given| given.is_str(kind)));
-            offered.filter_map(|option| Some(option.str("optionId")?.into_owned())).collect()
+            let mut offered = options.into_iter().flat_map(|options| options.elements());
+            let option = offered.find(|option| option.get("kind").is_some_and(|given| given.is_str(kind)))?;
+            Some(option.str("optionId")?.into_owned())
         };
-        Self { once: of("allow_once"), always: of("allow_always") }
+        let reject = of("reject_once").or_else(|| of("reject_always"));
+        Self { once: of("allow_once"), always: of("allow_always"), reject }
     }
 }
 
 impl ServerCall {
-    /// Reads the input of a call of `call_skill_tool`. Returns `None` if it does not name the skill and the tool.
+    /// Reads the input of a call of `call_skill_tool`. Returns `None` if it does not name the skill and the tool, or if it is too large.
     pub(crate) fn read(input: Option<Node<'_>>) -> Option<Self> {
-        let input: Value = serde_json::from_slice(input?.raw()).ok()?;
+        let input = input?.raw();
+        if input.len() > MAX_INPUT || has_more_values_than(input, MAX_VALUES) {
+            return None;
+        }
+        let input: Value = serde_json::from_slice(input).ok()?;
         let text = |key: &str| input[key].as_str().map(str::to_owned);
         let arguments = match &input["input"] {
             Value::Null => Map::new(),
@@ -74,30 +85,12 @@ impl ServerCall {
 }
 
 impl ServerCalls {
-    /// Remembers that the agent asks the user about a call.
-    pub(crate) fn asked(&mut self, request: Id, shown: Shown, options: Options) {
-        push(&mut self.asked, (request, shown, options));
-    }
-
-    /// Returns the call with this id if the user is being asked about it in a request of the agent.
-    pub(crate) fn shown(&self, call_id: &str) -> Option<&Shown> {
-        self.asked.iter().map(|(_, shown, _)| shown).find(|shown| shown.call_id == call_id)
-    }
-
-    /// Handles the user's answer to a request of the agent.
-    pub(crate) fn answered(&mut self, request: &Id, option: Option<&str>) {
-        let Some(index) = self.asked.iter().position(|(id, ..)| id == request) else { return };
-        let (Some((_, Shown { call, .. }, options)), Some(option)) = (self.asked.remove(index), option)
-        else {
-            return;
-        };
-        let is_in = |ids: &[String]| ids.iter().any(|id| id == option);
-        if is_in(&options.always) {
-            self.allow_always(call.skill.clone(), call.tool.clone());
+    /// Allows one call.
+    pub(crate) fn allow(&mut self, call: ServerCall) {
+        if self.allowed.len() == MAX_KEPT {
+            self.allowed.pop_front();
         }
-        if is_in(&options.once) {
-            push(&mut self.allowed, call);
-        }
+        self.allowed.push_back(call);
     }
 
     /// Allows all calls of a tool.
@@ -116,13 +109,12 @@ impl ServerCalls {
 
     /// Forgets all permissions, because a server of the same name can be another one when the session is opened again.
     pub(crate) fn reopened(&mut self) {
-        *self = Self { generation: self.generation + 1, ..Self::default() };
+        *self = Self { generation: self.generation + 1, turn: self.turn + 1, ..Self::default() };
     }
 
     /// Forgets the permissions for the servers of skills for which `is_other` returns true, because another skill has the name now.
     pub(crate) fn skills_replaced(&mut self, is_other: impl Fn(&str) -> bool) {
         self.generation += 1;
-        self.asked.retain(|(_, shown, _)| !is_other(&shown.call.skill));
         self.allowed.retain(|call| !is_other(&call.skill));
         self.always.retain(|(skill, _)| !is_other(skill));
     }
@@ -134,18 +126,11 @@ impl ServerCalls {
         self.turn_over();
     }
 
-    /// Forgets single calls and requests without an answer, because the turn has ended.
+    /// Forgets single calls, because the turn has ended. A late answer to a question of the agent does not count, either.
     pub(crate) fn turn_over(&mut self) {
-        self.asked.clear();
+        self.turn += 1;
         self.allowed.clear();
     }
-}
-
-fn push<T>(queue: &mut VecDeque<T>, value: T) {
-    if queue.len() == MAX_KEPT {
-        queue.pop_front();
-    }
-    queue.push_back(value);
 }
 
 #[cfg(test)]
@@ -157,47 +142,26 @@ mod tests {
     /// A step, and the expected result. Calls have a tool and an input.
     #[derive(Debug, Clone, Copy)]
     enum Step {
-        /// The agent asks about a call in the request with this id.
-        Asks(u64, &'static str, u64),
-        /// The user selects an option of the request, or cancels it.
-        Answers(u64, Option<&'static str>),
+        /// The user allows one call.
+        Allows(&'static str, u64),
+        /// The user allows all calls of a tool.
+        AllowsAlways(&'static str),
         /// A call arrives. True if it is allowed.
         Arrives(&'static str, u64, bool),
-        /// The user allows all calls of a tool in a request of the proxy.
-        AllowsAlways(&'static str),
         TurnEnds,
     }
-    use Step::{AllowsAlways, Answers, Arrives, Asks, TurnEnds};
-
-    const ONCE: Option<&str> = Some("once");
-    const ALWAYS: Option<&str> = Some("always");
+    use Step::{Allows, AllowsAlways, Arrives, TurnEnds};
 
     fn call(tool: &str, input: u64) -> ServerCall {
         let Value::Object(input) = json!({ "n": input }) else { unreachable!() };
         ServerCall { skill: "kit".to_owned(), tool: tool.to_owned(), input }
     }
 
-    fn shown(tool: &str, input: u64) -> Shown {
-        Shown { call_id: "c".to_owned(), title: "kit: x".to_owned(), call: call(tool, input) }
-    }
-
     fn check(steps: &[Step]) {
-        let options = json!([
-            { "optionId": "once", "kind": "allow_once" },
-            { "optionId": "always", "kind": "allow_always" },
-            { "optionId": "no", "kind": "reject_once" },
-            { "optionId": "never", "kind": "reject_always" },
-            { "optionId": "odd", "kind": "something" },
-        ]);
-        let options = options.to_string();
         let mut calls = ServerCalls::default();
         for (number, step) in steps.iter().enumerate() {
             match *step {
-                Asks(id, tool, input) => {
-                    let options = Options::read(Node::parse(options.as_bytes()));
-                    calls.asked(Id::Raw(id.to_string()), shown(tool, input), options);
-                }
-                Answers(id, option) => calls.answered(&Id::Raw(id.to_string()), option),
+                Allows(tool, input) => calls.allow(call(tool, input)),
                 Arrives(tool, input, expected) => {
                     let is_allowed = calls.take(&call(tool, input));
                     assert_eq!(is_allowed, expected, "step {number} of {steps:?}");
@@ -210,113 +174,66 @@ mod tests {
 
     #[test]
     fn an_answer_allows_one_call() {
-        // Nothing is allowed without an answer.
         check(&[Arrives("a", 1, false)]);
-        check(&[Asks(1, "a", 1), Arrives("a", 1, false), Answers(1, ONCE), Arrives("a", 1, true)]);
-        // An answer allows exactly one call, with the same tool and input.
-        check(&[Asks(1, "a", 1), Answers(1, ONCE), Arrives("a", 1, true), Arrives("a", 1, false)]);
+        // Exactly one call is allowed, with the same tool and input.
+        check(&[Allows("a", 1), Arrives("a", 1, true), Arrives("a", 1, false)]);
+        check(&[Allows("a", 1), Arrives("a", 2, false), Arrives("b", 1, false), Arrives("a", 1, true)]);
+        // Two answers about the same call allow two calls.
         check(&[
-            Asks(1, "a", 1),
-            Answers(1, ONCE),
-            Arrives("a", 2, false),
-            Arrives("b", 1, false),
-            Arrives("a", 1, true),
-        ]);
-        check(&[
-            Asks(1, "a", 1),
-            Answers(1, ONCE),
-            Answers(1, ONCE),
-            Arrives("a", 1, true),
-            Arrives("a", 1, false),
-        ]);
-        // Two requests about the same call allow two calls, and the order of answers does not matter.
-        check(&[
-            Asks(1, "a", 1),
-            Asks(2, "a", 1),
-            Answers(2, ONCE),
-            Answers(1, ONCE),
+            Allows("a", 1),
+            Allows("a", 1),
             Arrives("a", 1, true),
             Arrives("a", 1, true),
             Arrives("a", 1, false),
         ]);
-        check(&[
-            Asks(1, "a", 1),
-            Asks(2, "b", 1),
-            Answers(2, ONCE),
-            Arrives("a", 1, false),
-            Arrives("b", 1, true),
-        ]);
-        // Other options, and answers to other requests, allow no call, and use up the request.
-        check(&[
-            Asks(1, "a", 1),
-            Answers(1, Some("no")),
-            Arrives("a", 1, false),
-            Answers(1, ONCE),
-            Arrives("a", 1, false),
-        ]);
-        check(&[Asks(1, "a", 1), Answers(1, Some("never")), Arrives("a", 1, false)]);
-        check(&[Asks(1, "a", 1), Answers(1, Some("odd")), Arrives("a", 1, false)]);
-        check(&[Asks(1, "a", 1), Answers(1, Some("?")), Arrives("a", 1, false)]);
-        check(&[
-            Asks(1, "a", 1),
-            Answers(1, None),
-            Arrives("a", 1, false),
-            Answers(1, ONCE),
-            Arrives("a", 1, false),
-        ]);
-        check(&[Asks(1, "a", 1), Answers(2, ONCE), Arrives("a", 1, false)]);
+        // The end of a turn ends single permissions.
+        check(&[Allows("a", 1), TurnEnds, Arrives("a", 1, false)]);
     }
 
     #[test]
-    fn permissions_for_all_calls_last_and_others_end_with_the_turn() {
-        // A permission for all calls is about a tool with any input, and lasts.
+    fn permissions_for_all_calls_last() {
+        // A permission for all calls is about a tool with any input.
         check(&[
-            Asks(1, "a", 1),
-            Answers(1, ALWAYS),
+            AllowsAlways("a"),
             Arrives("a", 1, true),
             Arrives("a", 2, true),
             Arrives("b", 1, false),
             TurnEnds,
             Arrives("a", 3, true),
         ]);
-        check(&[
-            AllowsAlways("a"),
-            Arrives("a", 1, true),
-            TurnEnds,
-            Arrives("a", 1, true),
-            Arrives("b", 1, false),
-        ]);
-        // A permission for one call that was not used stays valid until the end of the turn.
-        check(&[
-            Asks(1, "a", 1),
-            Answers(1, ONCE),
-            AllowsAlways("a"),
-            Arrives("a", 1, true),
-            Arrives("a", 1, true),
-        ]);
-        // The end of a turn ends single permissions, and requests without an answer.
-        check(&[Asks(1, "a", 1), Answers(1, ONCE), TurnEnds, Arrives("a", 1, false)]);
-        check(&[Asks(1, "a", 1), TurnEnds, Answers(1, ONCE), Arrives("a", 1, false)]);
-        check(&[Asks(1, "a", 1), TurnEnds, Answers(1, ALWAYS), Arrives("a", 1, false)]);
-        check(&[TurnEnds, Asks(1, "a", 1), Answers(1, ONCE), Arrives("a", 1, true)]);
+        check(&[Allows("a", 1), AllowsAlways("a"), Arrives("a", 1, true), Arrives("a", 1, true)]);
     }
 
     #[test]
-    fn old_requests_and_calls_are_dropped() {
-        let options = Options { once: vec!["once".to_owned()], always: Vec::new() };
+    fn old_calls_are_dropped() {
         let mut calls = ServerCalls::default();
         let last = MAX_KEPT as u64;
         for number in 0..=last {
-            calls.asked(Id::Raw(number.to_string()), shown("a", number), options.clone());
-        }
-        for number in 0..=last {
-            calls.answered(&Id::Raw(number.to_string()), ONCE);
+            calls.allow(call("a", number));
         }
         assert!(!calls.take(&call("a", 0)) && calls.take(&call("a", 1)) && calls.take(&call("a", last)));
-        for number in 0..=last {
-            calls.asked(Id::Raw("0".to_owned()), shown("b", number), options.clone());
-            calls.answered(&Id::Raw("0".to_owned()), ONCE);
-        }
-        assert!(!calls.take(&call("b", 0)) && calls.take(&call("b", last)));
+    }
+
+    #[test]
+    fn large_inputs_are_not_read() {
+        let input = |values: usize| {
+            json!({ "skill": "a", "tool": "b", "input": { "x": vec![1; values] } }).to_string()
+        };
+        let read = |text: &str| ServerCall::read(Node::parse(text.as_bytes())).is_some();
+        assert!(read(&input(900)) && !read(&input(20_000)));
+        let long = json!({ "skill": "a", "tool": "b", "input": { "x": "y".repeat(MAX_INPUT) } }).to_string();
+        assert!(!read(&long));
+    }
+
+    #[test]
+    fn options_by_their_kind() {
+        let options = json!([
+            { "optionId": "never", "kind": "reject_always" },
+            { "optionId": "odd", "kind": "something" },
+            { "optionId": "once", "kind": "allow_once" },
+            { "optionId": "other", "kind": "allow_once" },
+        ]);
+        let Options { once, always, reject } = Options::read(Node::parse(options.to_string().as_bytes()));
+        assert_eq!((once.as_deref(), always, reject.as_deref()), (Some("once"), None, Some("never")));
     }
 }

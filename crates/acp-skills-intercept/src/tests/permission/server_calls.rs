@@ -4,17 +4,30 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
-/// Sends the agent's request for permission to call `look`.
-fn asks(fixture: &mut Fixture) {
+/// The agent asks for permission to call `look`. Returns the id of the proxy's question to the user.
+fn asks(fixture: &mut Fixture) -> Value {
     let call = call("mcp__acp-skills__call_skill_tool", &json!({ "skill": "git", "tool": "look" }));
-    assert_eq!(outcome(&ask(fixture, &call, None)), "asked");
+    question(&ask(fixture, &call, None))
 }
 
-/// Sends the user's answer to this request.
-fn selects(fixture: &mut Fixture, option: &str) {
+/// Returns the id of a question of the proxy in place of the agent.
+fn question(out: &Out) -> Value {
+    assert_eq!(outcome(out), "asked");
+    let request = out.client();
+    assert_eq!(request["method"], "session/request_permission");
+    assert_eq!(request["params"]["toolCall"]["title"], "git: look");
+    assert_ne!(request["id"], 7, "{request}");
+    request["id"].clone()
+}
+
+/// The user selects an option. Returns the answer to the agent's request.
+fn selects(fixture: &mut Fixture, question: &Value, option: &str) -> Value {
     let result = json!({ "outcome": { "outcome": "selected", "optionId": option } });
-    let out = fixture.client(&json!({ "jsonrpc": "2.0", "id": 7, "result": result }));
-    assert_eq!(out.to_agent.len(), 1, "{out:?}");
+    let mut out = fixture.client(&json!({ "jsonrpc": "2.0", "id": question, "result": result }));
+    assert!(out.to_client.is_empty() && out.to_agent.len() == 1, "{out:?}");
+    let answer = out.to_agent.remove(0);
+    assert_eq!(answer["id"], 7);
+    answer["result"]["outcome"].clone()
 }
 
 /// The call of `look` arrives. Returns true if it was allowed, and false if the user is asked about it.
@@ -60,28 +73,28 @@ fn an_answer_counts_in_its_turn_only() {
     let prompted = || {
         let mut fixture = fixture(CLAUDE, policy());
         fixture.prompt(2, "s", &["hello"]);
-        asks(&mut fixture);
-        fixture
+        let question = asks(&mut fixture);
+        (fixture, question)
     };
-    let mut fixture = prompted();
-    selects(&mut fixture, "proceed_once");
+    let (mut fixture, question) = prompted();
+    selects(&mut fixture, &question, "allow");
     assert!(is_allowed(&mut fixture) && !is_allowed(&mut fixture), "the answer counts once");
     for end in [End::Response, End::Error, End::Idle, End::Cancel] {
         // The turn ends before the user answers.
-        let mut fixture = prompted();
+        let (mut fixture, question) = prompted();
         ends(&mut fixture, end);
-        selects(&mut fixture, "proceed_once");
+        selects(&mut fixture, &question, "allow");
         fixture.prompt(3, "s", &["hello again"]);
         assert!(!is_allowed(&mut fixture), "{end:?}: the late answer counts in the next turn");
         // The turn ends after the answer, but the call has not arrived.
-        let mut fixture = prompted();
-        selects(&mut fixture, "proceed_once");
+        let (mut fixture, question) = prompted();
+        selects(&mut fixture, &question, "allow");
         ends(&mut fixture, end);
         fixture.prompt(3, "s", &["hello again"]);
         assert!(!is_allowed(&mut fixture), "{end:?}: the answer counts in the next turn");
         // A permission for all calls lasts as long as the session.
-        let mut fixture = prompted();
-        selects(&mut fixture, "always");
+        let (mut fixture, question) = prompted();
+        selects(&mut fixture, &question, "always");
         ends(&mut fixture, end);
         assert!(is_allowed(&mut fixture), "{end:?}: a permission for all calls has ended");
     }
@@ -101,8 +114,13 @@ fn an_answer_counts_if_the_input_is_a_text() {
             "status": "pending", "title": "call_skill_tool (acp-skills MCP Server)", "locations": [], "kind": "other",
             "content": [{ "type": "content", "content": { "type": "text", "text": input } }],
         });
-        assert_eq!(outcome(&ask(&mut fixture, &request, None)), "asked");
-        selects(&mut fixture, "proceed_once");
+        let out = ask(&mut fixture, &request, None);
+        assert_eq!(outcome(&out), "asked");
+        // If the skill and the tool are unknown, the client gets the agent's request.
+        let id = out.client()["id"].clone();
+        assert_eq!(id == 7, input == "no JSON");
+        let result = json!({ "outcome": { "outcome": "selected", "optionId": "allow" } });
+        fixture.client(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
         assert_eq!(is_allowed(&mut fixture), expected, "{input}");
     }
 }
@@ -130,83 +148,133 @@ fn an_answer_counts_if_only_the_announcement_names_the_tool() {
             call["title"] = "Call a tool of a skill".into();
             let out = ask(&mut fixture, &call, None);
             assert_eq!(outcome(&out), "asked");
-            let shown = if titles == Titles::People { shown } else { "Call a tool of a skill" };
+            let id = out.client()["id"].clone();
+            let is_ours = shown == "git: look";
+            assert_eq!(id != 7, is_ours, "{titles:?}: {call}");
+            let shown = if is_ours || titles == Titles::People { shown } else { "Call a tool of a skill" };
             assert_eq!(out.client()["params"]["toolCall"]["title"], shown);
-            selects(&mut fixture, "proceed_once");
-            // With the agent's title, the user has not seen what is called.
-            let expected = expected && titles == Titles::People;
+            let result = json!({ "outcome": { "outcome": "selected", "optionId": "allow" } });
+            fixture.client(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
             assert_eq!(is_allowed(&mut fixture), expected, "{titles:?}: {call}");
         }
     }
 }
 
-/// An answer counts only if the client shows the title of the proxy, which names the skill and the tool.
+/// The proxy's question takes the place of the agent's, whatever the agent has written.
 #[test]
-fn an_answer_to_another_title_does_not_count() {
+fn the_user_is_asked_by_the_proxy() {
     let tool = "mcp__acp-skills__call_skill_tool";
     let input = json!({ "skill": "git", "tool": "look" });
-    for id in [json!(null), json!(7), json!("x".repeat(2000))] {
+    for id in [json!(null), json!(7), json!("x".repeat(2000)), json!("c")] {
         let mut fixture = fixture(CLAUDE, policy());
         fixture.prompt(2, "s", &["hello"]);
         let mut request = call(tool, &input);
         request["title"] = "Read README.md".into();
-        let is_shown = id.is_string();
         if id.is_null() {
             request.as_object_mut().unwrap().remove("toolCallId");
         } else {
-            request["toolCallId"] = id;
+            request["toolCallId"] = id.clone();
         }
         let out = ask(&mut fixture, &request, None);
-        assert_eq!(out.client()["params"]["toolCall"]["title"] == "git: look", is_shown, "{request}");
-        selects(&mut fixture, "proceed_once");
-        assert_eq!(is_allowed(&mut fixture), is_shown, "{request}");
+        let question = question(&out);
+        let params = &out.client()["params"];
+        let shown = if id == "c" { &id } else { &question };
+        assert_eq!(&params["toolCall"]["toolCallId"], shown, "{request}");
+        assert_eq!(params["toolCall"]["rawInput"], json!({ "skill": "git", "tool": "look", "input": {} }));
+        let names: Vec<_> =
+            params["options"].as_array().unwrap().iter().map(|option| &option["name"]).collect();
+        assert_eq!(names, ["Allow", "Allow in this session", "Reject"]);
+        selects(&mut fixture, &question, "allow");
+        assert!(is_allowed(&mut fixture), "{request}");
     }
-    // After a claim that was broken, titles are those of the agent.
-    let mut fixture = fixture(CLAUDE, Policy { approve: Approve::Own, ..policy() });
-    fixture.prompt(2, "s", &["hello"]);
-    let claimed = call("mcp__acp-skills__activate_skill", &json!({ "name": "git" }));
-    assert_eq!(outcome(&ask(&mut fixture, &claimed, None)), "proceed_once");
-    // The call did not arrive.
-    ends(&mut fixture, End::Response);
-    fixture.prompt(2, "s", &["hello"]);
-    assert_eq!(outcome(&ask(&mut fixture, &claimed, None)), "asked");
-    selects(&mut fixture, "no");
-    let out = ask(&mut fixture, &call(tool, &input), None);
-    assert_eq!(out.client()["params"]["toolCall"]["title"], "x");
-    selects(&mut fixture, "proceed_once");
-    assert!(!is_allowed(&mut fixture));
 }
 
-/// If two requests have the same id, the user may have answered the other one.
 #[test]
-fn an_answer_to_an_ambiguous_id_does_not_count() {
+fn the_agent_gets_its_own_option() {
+    let selected = |option: &str| json!({ "outcome": "selected", "optionId": option });
+    for (option, expected, is_allowed_later) in [
+        ("allow", selected("proceed_once"), true),
+        ("always", selected("always"), true),
+        ("reject", selected("no"), false),
+        ("?", selected("no"), false),
+    ] {
+        let mut fixture = fixture(CLAUDE, policy());
+        fixture.prompt(2, "s", &["hello"]);
+        let question = asks(&mut fixture);
+        assert_eq!(selects(&mut fixture, &question, option), expected);
+        assert_eq!(is_allowed(&mut fixture), is_allowed_later, "{option}");
+    }
+    let cancelled = json!({ "outcome": "cancelled" });
+    for answer in [
+        json!({ "result": { "outcome": cancelled } }),
+        json!({ "error": { "code": -32800, "message": "cancelled" } }),
+    ] {
+        let mut fixture = fixture(CLAUDE, policy());
+        fixture.prompt(2, "s", &["hello"]);
+        let question = asks(&mut fixture);
+        let mut answer = answer;
+        answer["jsonrpc"] = "2.0".into();
+        answer["id"] = question;
+        let out = fixture.client(&answer);
+        assert_eq!(out.to_agent.len(), 1, "{out:?}");
+        let outcome = &out.to_agent[0]["result"]["outcome"];
+        assert!(*outcome == cancelled || *outcome == selected("no"), "{out:?}");
+        assert!(!is_allowed(&mut fixture));
+    }
+}
+
+/// An agent that uses an id twice, or cancels its request, gets no permission by an answer to another request.
+#[test]
+fn ids_of_the_agent_play_no_role() {
     let read = json!({ "toolCallId": "2", "title": "Read README.md", "kind": "read" });
-    for is_first in [true, false] {
-        for is_cancelled in [true, false] {
+    for is_cancelled in [true, false] {
+        let mut fixture = fixture(CLAUDE, policy());
+        fixture.prompt(2, "s", &["hello"]);
+        let question = asks(&mut fixture);
+        if is_cancelled {
+            let params = json!({ "requestId": 7 });
+            let out =
+                fixture.agent(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": params }));
+            assert_eq!(out.client()["params"]["requestId"], question);
+        }
+        ask(&mut fixture, &read, None);
+        let result = json!({ "outcome": { "outcome": "selected", "optionId": "proceed_once" } });
+        fixture.client(&json!({ "jsonrpc": "2.0", "id": 7, "result": result }));
+        assert!(!is_allowed(&mut fixture), "{is_cancelled}");
+    }
+}
+
+/// A message that the client may read in another way could change what it shows.
+#[test]
+fn an_answer_after_an_unclear_message_does_not_count() {
+    let update = r#""params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"1","title":"Read README.md"}}"#;
+    for (line, is_clear) in [
+        (format!(r#"{{"jsonrpc":"2.0","method":"session/update",{update}}}"#), true),
+        (format!(r#"{{"jsonrpc":"2.0","m\u0065thod":"session/update",{update}}}"#), false),
+        (format!(r#"[{{"jsonrpc":"2.0","method":"session/update",{update}}}]"#), false),
+        (format!(r#"{{"jsonrpc":"2.0","method":"x","method":"session/update",{update}}}"#), false),
+    ] {
+        for is_of_agent in [true, false] {
             let mut fixture = fixture(CLAUDE, policy());
             fixture.prompt(2, "s", &["hello"]);
-            if is_first {
-                ask(&mut fixture, &read, None);
+            let question = if is_of_agent {
+                asks(&mut fixture)
             } else {
-                asks(&mut fixture);
-            }
-            if is_cancelled {
-                let params = json!({ "requestId": 7 });
-                fixture.agent(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": params }));
-            }
-            if is_first {
-                asks(&mut fixture);
+                let (skill, tool) = ("git".to_owned(), "look".to_owned());
+                let question = UserQuestion::Call { skill, tool, input: Map::new(), needs_user: true };
+                let out = fixture.handle(Input::UserAsked { session: SessionKey(1), number: 1, question });
+                out.client()["id"].clone()
+            };
+            let mut actions = Actions::default();
+            fixture.interceptor.from_agent(line.as_bytes(), &mut actions);
+            let result = json!({ "outcome": { "outcome": "selected", "optionId": "allow" } });
+            fixture.client(&json!({ "jsonrpc": "2.0", "id": question, "result": result }));
+            let is_counted = if is_of_agent {
+                is_allowed(&mut fixture)
             } else {
-                ask(&mut fixture, &read, None);
-            }
-            selects(&mut fixture, "proceed_once");
-            assert!(!is_allowed(&mut fixture), "{is_first} {is_cancelled}");
-            selects(&mut fixture, "proceed_once");
-            assert!(!is_allowed(&mut fixture), "{is_first} {is_cancelled}");
-            // All requests with this id are answered.
-            asks(&mut fixture);
-            selects(&mut fixture, "proceed_once");
-            assert!(is_allowed(&mut fixture), "{is_first} {is_cancelled}");
+                fixture.host.user_answer.take() == Some(UserAnswer::Allowed)
+            };
+            assert_eq!(is_counted, is_clear, "{line}");
         }
     }
 }
@@ -229,8 +297,7 @@ fn a_question_keeps_its_title() {
             assert_eq!(out.client()["params"]["toolCall"]["toolCallId"], "1");
             out.client()["id"].clone()
         } else {
-            asks(&mut fixture);
-            json!(7)
+            asks(&mut fixture)
         };
         let harmless = json!({ "file": "README.md" });
         for (kind, name, input, expected) in [
@@ -253,7 +320,7 @@ fn a_question_keeps_its_title() {
             assert_eq!(shown.get("rawInput"), expected, "{update}");
         }
         // After the answer, the title belongs to the agent again, if the call is another one.
-        let result = json!({ "outcome": { "outcome": "selected", "optionId": "no" } });
+        let result = json!({ "outcome": { "outcome": "selected", "optionId": "reject" } });
         fixture.client(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
         let mut update = call("Read", &harmless);
         update["sessionUpdate"] = "tool_call".into();
@@ -271,8 +338,8 @@ fn permissions_end_when_the_session_is_opened_again() {
     };
     let mut fixture = fixture(CLAUDE, policy());
     fixture.prompt(2, "s", &["hello"]);
-    asks(&mut fixture);
-    selects(&mut fixture, "always");
+    let question = asks(&mut fixture);
+    selects(&mut fixture, &question, "always");
     assert!(is_allowed(&mut fixture));
     opened(&mut fixture);
     // Now the proxy asks, and the answer arrives after the session was opened once more.
@@ -324,8 +391,8 @@ fn permissions_end_with_their_skill() {
         let mut fixture = fixture(CLAUDE, policy());
         fixture.notices([git("Reads.", Scope::User)].into_iter().collect());
         fixture.prompt(2, "s", &["hello"]);
-        asks(&mut fixture);
-        selects(&mut fixture, "always");
+        let question = asks(&mut fixture);
+        selects(&mut fixture, &question, "always");
         assert!(is_allowed(&mut fixture));
         fixture.notices(now.into_iter().collect());
         fixture.notices([git("Reads.", Scope::User)].into_iter().collect());
