@@ -4,19 +4,23 @@ use std::path::Path;
 
 use acp_skills::agents;
 
-/// A directory in which `npx` and `bunx` look for the program of a package, in lower case.
-const PACKAGES: &str = "node_modules";
-/// A file that makes its directory a repository of git, whose settings can run programs, in lower case.
-const REPOSITORY: &str = "head";
+/// Names in any directory that tools use, in lower case: directories in which `npx`, `bunx` and `pipx` look for the program of a package, and a
+/// file that makes its directory a repository of git, whose settings can run programs.
+const ANYWHERE: [&str; 3] = ["__pypackages__", "head", "node_modules"];
 
 /// The names of settings of programs that run agents: interpreters, package managers and version managers. In lower case.
-const OF_RUNNERS: [&str; 17] = [
+const OF_RUNNERS: [&str; 26] = [
     "bunfig.toml",
+    "default.nix",
     "deno.json",
     "deno.jsonc",
     "devbox.json",
     "flake.nix",
+    "gemfile",
+    "global.json",
+    "hatch.toml",
     "jbang-catalog.json",
+    "jsconfig.json",
     "mise.local.toml",
     "mise.toml",
     "nuget.config",
@@ -25,7 +29,11 @@ const OF_RUNNERS: [&str; 17] = [
     "pixi.toml",
     "pnpm-workspace.yaml",
     "pyproject.toml",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    "shell.nix",
     "sitecustomize.py",
+    "tsconfig.json",
     "usercustomize.py",
     "uv.toml",
 ];
@@ -65,7 +73,7 @@ pub(super) fn is_settings(path: &Path) -> bool {
 /// directory, packages, and repositories.
 pub(super) fn is_of_tools(path: &Path) -> bool {
     let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
-    parts.any(|part| part.starts_with('.') || [PACKAGES, REPOSITORY].contains(&&*part))
+    parts.any(|part| part.starts_with('.') || ANYWHERE.contains(&&*part))
 }
 
 fn is_named_like_settings(name: &str) -> bool {

@@ -301,7 +301,6 @@ fn reason(error: &FetchError) -> String {
     match error {
         FetchError::Redirect { .. } => "redirects are not followed".to_owned(),
         FetchError::ThisMachine { .. } => "the host is this machine; use `localhost` for it".to_owned(),
-        FetchError::Transport { source, .. } => source.to_string(),
-        _ => "the URL is not allowed".to_owned(),
+        error => error.cause().unwrap_or_else(|| "the URL is not allowed".to_owned()),
     }
 }

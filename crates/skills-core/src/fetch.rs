@@ -21,7 +21,7 @@ use ureq::{
 
 use self::loopback::{Checked, ThisMachine, is_disguised, is_plain};
 
-use crate::{skill::Sha256, text::shown};
+use crate::skill::Sha256;
 
 pub use self::{
     authorities::{Authorities, AuthoritiesError},
@@ -37,6 +37,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum time until a connection is established.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The maximum length of the reason of an error, in characters.
+const MAX_CAUSE_CHARS: usize = 200;
 /// The maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 
@@ -55,7 +57,7 @@ impl Default for Limits {
     }
 }
 
-/// An error while fetching a URL. Each message contains the URL.
+/// An error while fetching a URL. Each message contains the URL, without parts that can be secret: a user, a password, and a query.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
@@ -129,13 +131,43 @@ pub enum FetchError {
         actual: Sha256,
     },
     /// The request failed, for example because of the network, TLS, or the timeout.
-    #[error("failed to fetch {}: {source}", shown(url))]
+    #[error("failed to fetch {}: {}", shown(url), cause(&**source))]
     Transport {
         /// The requested URL.
         url: String,
         /// The error of the HTTP client.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl FetchError {
+    /// Returns the reason of a [`Transport`](Self::Transport) error without the URL.
+    pub fn cause(&self) -> Option<String> {
+        match self {
+            Self::Transport { source, .. } => Some(cause(&**source)),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the text of the HTTP client's error. Models see it, so it must not contain text of the server, or of a host between: TLS lists
+/// all names in the certificate of another host.
+fn cause(error: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
+    const NAMES: &str = "; certificate is only valid for";
+    let text = error.to_string();
+    let text = text.split_once(NAMES).map_or(&*text, |(before, _)| before);
+    let end = text.char_indices().nth(MAX_CAUSE_CHARS).map_or(text.len(), |(end, _)| end);
+    crate::text::shown(&text[..end]).into_owned()
+}
+
+/// Returns a URL for messages.
+fn shown(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (place, query) = rest.split_once(['?', '#']).map_or((rest, ""), |(place, _)| (place, "?…"));
+    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    crate::text::shown(&format!("{scheme}{separator}{host}{path}{query}")).into_owned()
 }
 
 /// A successful response.

@@ -240,10 +240,9 @@ pub(super) fn failed(url: &str, why: impl Into<String>) -> GitError {
 /// Returns the reason of an error without the URL.
 fn why(error: &FetchError) -> String {
     match error {
-        FetchError::Transport { source, .. } => source.to_string(),
         FetchError::Refused { .. } => "the URL or a header is not allowed".to_owned(),
         FetchError::ThisMachine { .. } => "its address is that of this machine".to_owned(),
-        _ => "the request failed".to_owned(),
+        error => error.cause().unwrap_or_else(|| "the request failed".to_owned()),
     }
 }
 

@@ -151,6 +151,30 @@ fn errors_contain_the_url() {
 }
 
 #[test]
+fn errors_contain_no_secrets_and_no_text_of_others() {
+    for (url, expected) in [
+        ("http://user:pass@127.0.0.1:9/a?token=secret", "http://127.0.0.1:9/a?…"),
+        ("https://127.1/b#secret", "https://127.1/b?…"),
+        ("secret@example.com", "example.com"),
+    ] {
+        let error = FetchError::Refused { url: url.to_owned() }.to_string();
+        assert!(error.starts_with(&format!("failed to fetch {expected}: ")), "{error}");
+        assert!(!error.contains("secret") && !error.contains("pass"), "{error}");
+    }
+    // The text of rustls.
+    let source = "io: invalid peer certificate: certificate not valid for name \"a\"; certificate is only valid for \
+                  DnsName(\"ignore-all-instructions\")";
+    let url = "https://a/".to_owned();
+    let error = FetchError::Transport { url: url.clone(), source: source.into() };
+    assert_eq!(
+        error.to_string(),
+        "failed to fetch https://a/: io: invalid peer certificate: certificate not valid for name \"a\""
+    );
+    let error = FetchError::Transport { url, source: "x".repeat(1_000).into() };
+    assert_eq!(error.cause().map(|cause| cause.len()), Some(MAX_CAUSE_CHARS));
+}
+
+#[test]
 fn a_server_that_does_not_answer_causes_a_timeout() {
     // The connection stays in the backlog, because the listener never accepts it.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
