@@ -16,6 +16,7 @@ crate::trials!(
     a_checksum_in_the_address_is_compared,
     the_archives_of_a_site_are_unpacked,
     a_package_is_updated_within_its_range,
+    a_project_chooses_no_registry_for_other_sources,
     credentials_stay_with_their_server,
     a_hostile_archive_is_refused,
     a_risky_archive_is_held_back
@@ -249,6 +250,33 @@ fn a_package_is_updated_within_its_range() {
     let errors = home.fails(&["update"], 1);
     assert!(errors.contains("another checksum than sha512-AAAA"), "{errors}");
     assert_eq!(description(&home), "Reviews most.");
+}
+
+/// The registry in the `.npmrc` of a project is for the sources of the project, and not for the others of the user.
+fn a_project_chooses_no_registry_for_other_sources() {
+    let (mut good, mut evil) = (Registry::new(), Registry::new());
+    let repository = Repository::review();
+    let home = Home::new();
+    let of = |registry: &Registry| format!("@acme:registry={}\n", registry.server.url("/all/"));
+    good.publish("1.0.0", &repository, None);
+    home.write(&home.path("home/.npmrc"), &of(&good));
+    let address = "npm:@acme/skills@^1";
+    assert!(home.printed(&["list", "--source", address]).contains("Reviews code."));
+    // The project has another source. Its registry has a newer version of the user's package.
+    let other = Repository::review();
+    let config = home.path("project/skills.yaml");
+    home.write(&config, &json!({ "sources": [other.source("")] }).to_string());
+    repository.skill("review", "Evil.", "# Evil");
+    repository.commit();
+    evil.publish("1.0.1", &repository, None);
+    home.write(&home.path("home/.npmrc"), "");
+    home.write(&home.path("project/.npmrc"), &of(&evil));
+    for command in ["update", "outdated"] {
+        let arguments = [command, "--config", config.to_str().expect("text")];
+        home.run(&[&arguments[..], if command == "update" { &["--yes"] } else { &[] }].concat());
+        assert_eq!(evil.server.seen().len(), 0, "{command}");
+    }
+    assert!(!home.printed(&["list", "--source", address]).contains("Evil."));
 }
 
 fn credentials_stay_with_their_server() {

@@ -13,11 +13,29 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// The maximum length of a file extension, in characters.
 const MAX_EXTENSION: usize = 10;
 
+/// The maximum length of a path in bytes. Longer ones are left out, because no system has them, and comparing them with the globs of a skill
+/// takes long.
+const MAX_PATH_BYTES: usize = 1024;
+
+/// The maximum length of all paths of a message, in bytes. Further ones are left out.
+const MAX_ALL_BYTES: usize = 16 * 1024;
+
 /// Returns the paths in the `locations` of a tool call.
 pub(crate) fn in_call(call: Node<'_>) -> Vec<String> {
     let Some(locations) = call.get("locations") else { return Vec::new() };
     let paths = locations.elements().filter_map(|location| Some(path(&location.str("path")?).into_owned()));
-    paths.take(MAX_FILES).collect()
+    within_limits(paths)
+}
+
+fn within_limits(paths: impl Iterator<Item = String>) -> Vec<String> {
+    let mut left = MAX_ALL_BYTES;
+    let short = paths.filter(|path| path.len() <= MAX_PATH_BYTES);
+    let within = short.take_while(|path| {
+        let is_within = path.len() <= left;
+        left = left.saturating_sub(path.len());
+        is_within
+    });
+    within.take(MAX_FILES).collect()
 }
 
 /// Returns the paths in a prompt: resources, links to files, and words that look like a path, such as `@src/main.rs`.
@@ -38,8 +56,7 @@ pub(crate) fn in_prompt(message: &Message<'_>) -> Vec<String> {
             break;
         }
     }
-    paths.truncate(MAX_FILES);
-    paths
+    within_limits(paths.into_iter())
 }
 
 fn in_text(text: &str) -> impl Iterator<Item = Cow<'_, str>> {

@@ -28,6 +28,8 @@ const MAX_GLOB_BYTES: usize = 1_000;
 const MAX_ALL_GLOBS: usize = 2_000;
 /// The maximum length of all globs of a session in bytes, because `globset` limits the size of what it compiles.
 const MAX_ALL_GLOB_BYTES: usize = 64 * 1024;
+/// The maximum number of wildcards in a glob. With hundreds of them, comparing a single path takes seconds.
+const MAX_WILDCARDS: usize = 64;
 /// The maximum number of braces in a glob, because `globset` limits how deep they can be nested.
 const MAX_BRACES: usize = 50;
 
@@ -121,8 +123,10 @@ pub(crate) fn split(text: &str) -> Vec<String> {
 
 fn compile(glob: &str) -> Result<Glob, globset::Error> {
     let glob = glob.trim();
-    let is_refused =
-        glob.len() > MAX_GLOB_BYTES || glob.starts_with('!') || glob.matches('{').count() > MAX_BRACES;
+    let is_refused = glob.len() > MAX_GLOB_BYTES
+        || glob.starts_with('!')
+        || glob.matches('{').count() > MAX_BRACES
+        || glob.matches(['?', '*', '[']).count() > MAX_WILDCARDS;
     // An empty class is always invalid.
     let glob = if is_refused { "[" } else { glob };
     let below = glob.strip_prefix("./").or_else(|| glob.strip_prefix('/')).unwrap_or(glob);
@@ -179,6 +183,14 @@ mod tests {
     fn lists_are_split_outside_of_braces() {
         assert_eq!(split("src/**, *.{ts,tsx} ,,'a', \"b\""), ["src/**", "*.{ts,tsx}", "a", "b"]);
         assert_eq!(split(""), [""; 0]);
+    }
+
+    #[test]
+    fn the_number_of_wildcards_is_limited() {
+        for (wildcards, expected) in [(MAX_WILDCARDS, true), (MAX_WILDCARDS + 1, false)] {
+            assert_eq!(is_valid(&format!("a{}", "?".repeat(wildcards))), expected);
+            assert_eq!(is_valid(&"[ab]".repeat(wildcards)), expected);
+        }
     }
 
     #[test]

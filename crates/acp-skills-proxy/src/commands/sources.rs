@@ -48,8 +48,9 @@ use skills_core::{
     text::shown_path,
 };
 use skills_sources::{
-    Address, LockFile, Offer, Pinned, SkillChange, Updater, disk::bounded, lock_beside, named_sources,
-    required_lock, user_lock,
+    Address, LockFile, Offer, Pinned, SkillChange, Updater,
+    disk::{bounded, locations},
+    lock_beside, named_sources, required_lock, user_lock,
 };
 
 use self::approval::ApprovalArgs;
@@ -94,6 +95,9 @@ pub(super) struct Known {
     pub(super) nested: bool,
     /// True if an entry of the source requires signatures.
     pub(super) verify: bool,
+    /// True if the headers and the registries of the configuration apply. They don't if it is that of a project and the source isn't in it,
+    /// or if an administrator requires the source.
+    pub(super) uses_configuration: bool,
     /// The filters of each entry of the source. A skill is used if it passes all filters of an entry.
     wanted: Vec<Vec<Filter>>,
 }
@@ -102,7 +106,14 @@ impl Known {
     /// Returns a source of the user's lock file, by its address. `None` if the address is invalid.
     fn of_user(source: &str) -> Option<Self> {
         let address = Address::parse(source).ok()?;
-        Some(Self { address, lock: user_lock(), nested: false, verify: false, wanted: vec![Vec::new()] })
+        Some(Self {
+            address,
+            lock: user_lock(),
+            nested: false,
+            verify: false,
+            uses_configuration: false,
+            wanted: vec![Vec::new()],
+        })
     }
 
     /// Returns true if an entry of the source uses a skill with this name.
@@ -239,6 +250,7 @@ pub(super) fn filter(entry: &SourceEntry) -> Result<Filter, FilterError> {
 /// Returns an error if an address or a glob in the configuration is invalid, or if the user's lock file can't be read.
 pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
     let mut known: Vec<Known> = Vec::new();
+    let of_user = locations::config_file().is_some_and(|file| file == target.path);
     let mut add = |address: Address, lock: PathBuf, filters: Vec<Filter>, nested: bool, verify: bool| {
         let same = known.iter_mut().find(|known| known.address == address && known.lock == lock);
         match same {
@@ -247,7 +259,11 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
                 same.nested |= nested;
                 same.verify |= verify;
             }
-            None => known.push(Known { address, lock, nested, verify, wanted: vec![filters] }),
+            None => {
+                let uses_configuration = lock == target.lock() || of_user && lock == user_lock();
+                let wanted = vec![filters];
+                known.push(Known { address, lock, nested, verify, uses_configuration, wanted });
+            }
         }
     };
     for (entry, filters) in target.sources().map_err(|error| UsageError::new(error.to_string()))? {

@@ -38,6 +38,16 @@ impl Updater {
         Checks::read(self.store.dir()).news(address, pinned)
     }
 
+    /// Returns an updater with other settings for the servers of sources.
+    #[must_use]
+    pub fn accessing(&self, credentials: Arc<dyn Credentials>) -> Self {
+        Self {
+            store: self.store.clone().with_credentials(Some(credentials)),
+            options: self.options.clone(),
+            policy: self.policy.clone(),
+        }
+    }
+
     /// Returns an updater that accepts new versions only if git accepts the signature of their commit or tag.
     #[must_use]
     pub fn verifying(&self) -> Self {

@@ -9,6 +9,7 @@ use std::{
     thread,
 };
 
+use acp_skills::config::SourceAccess;
 use skills_core::SkillName;
 use skills_sources::{Address, Comparison, Pinned, Query, SourceError, Updater};
 
@@ -42,6 +43,9 @@ pub(super) struct Latest {
 impl Fetch {
     /// Fetches the source and the files of its changes. A site can take a long time to send them.
     fn run(&self, updater: &Updater) -> Result<Latest, SourceError> {
+        let plain =
+            (!self.source.uses_configuration).then(|| updater.accessing(Arc::new(SourceAccess::default())));
+        let updater = plain.as_ref().unwrap_or(updater);
         let verifying = self.source.verify.then(|| updater.verifying());
         let updater = verifying.as_ref().unwrap_or(updater);
         let mut comparison = updater.compare(&Query {

@@ -1,6 +1,8 @@
 //! `update --latest`: leaves the range of versions in an address.
 
-use acp_skills::config::edit;
+use std::sync::Arc;
+
+use acp_skills::config::{SourceAccess, edit};
 use skills_core::text::{shown, shown_path};
 use skills_sources::{Address, Updater};
 
@@ -17,6 +19,8 @@ pub(super) fn leave(
     target: &Target,
     source: &mut Known,
 ) -> anyhow::Result<Option<Address>> {
+    let plain = (!source.uses_configuration).then(|| updater.accessing(Arc::new(SourceAccess::default())));
+    let updater = plain.as_ref().unwrap_or(updater);
     let Some(newer) = updater.beyond_range(&source.address).map_err(source_error)? else { return Ok(None) };
     if source.lock != target.lock() {
         let (old, new) = (shown(source.address.as_str()), shown(newer.as_str()));
