@@ -223,6 +223,22 @@ impl Policy {
         self.lock.as_ref().map_or(Ok(()), refused)
     }
 
+    /// Decides about a setting with which the agent reads skills in another place than ours, such as another address of our MCP server.
+    ///
+    /// # Errors
+    /// Returns a refusal if there is a rule about the skills, scripts or servers of the agent.
+    pub fn other_place(&self, setting: &str) -> Result<(), Refusal> {
+        let rules = [
+            (!self.required.is_empty(), "require.sources"),
+            (self.lock.is_some(), "sources.lock"),
+            (self.skills.is_some(), "skills.allow"),
+            (self.scans(), "sources.scan"),
+            (self.servers.is_some(), "mcp.allow"),
+        ];
+        let rule = rules.iter().find(|(has_rule, _)| *has_rule);
+        rule.map_or(Ok(()), |(_, rule)| Err(self.refusal(format!("`{setting}`"), rule)))
+    }
+
     /// Returns the sources that each session uses.
     pub fn required(&self) -> &[Address] {
         &self.required

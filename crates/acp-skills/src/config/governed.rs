@@ -31,6 +31,14 @@ pub(super) fn narrow(config: &mut Config, policy: &Policy) -> Vec<Skipped> {
         config.drafts = false;
         refused.push(refusal.skipped("--drafts"));
     }
+    for (setting, value) in [("--mount", &mut config.mount), ("--listen-url", &mut config.listen_url)] {
+        if value.is_some()
+            && let Err(refusal) = policy.other_place(setting)
+        {
+            *value = None;
+            refused.push(refusal.skipped(setting));
+        }
+    }
     if config.mcp_skills.is_some()
         && let Err(refusal) = policy.without_versions("--mcp-skills")
     {

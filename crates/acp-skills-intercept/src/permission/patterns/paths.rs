@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::Match;
 use crate::workspace::Workspace;
+
+/// The maximum length of a pattern in bytes, and of its wildcards and braces. Larger ones can't be compiled, or take long.
+const MAX_GLOB_BYTES: usize = 1_000;
+const MAX_WILDCARDS: usize = 64;
 
 /// Matches a path with a pattern that is relative to any of the roots. A relative path starts at the working directory.
 pub(super) fn match_path(pattern: &str, path: &str, workspace: &Workspace) -> Match {
@@ -72,10 +76,14 @@ fn plain(path: &str) -> String {
     }
 }
 
-fn glob(pattern: &str, ignores_case: bool) -> Option<GlobMatcher> {
+/// Compiles a glob. A single `Glob` would panic if its regular expression is too large or nested too deeply.
+fn glob(pattern: &str, ignores_case: bool) -> Option<GlobSet> {
+    if pattern.len() > MAX_GLOB_BYTES || pattern.matches(['?', '*', '[', '{']).count() > MAX_WILDCARDS {
+        return None;
+    }
     let glob =
         GlobBuilder::new(pattern).literal_separator(true).case_insensitive(ignores_case).build().ok()?;
-    Some(glob.compile_matcher())
+    GlobSetBuilder::new().add(glob).build().ok()
 }
 
 #[cfg(test)]
@@ -84,6 +92,18 @@ mod tests {
 
     use super::*;
     use crate::permission::patterns::match_call;
+
+    #[test]
+    fn globs_that_cannot_be_compiled_match_nothing() {
+        for (pattern, is_valid) in [
+            (format!("{}a{}", "{".repeat(300), "}".repeat(300)), false),
+            (format!("a{}", "?".repeat(1_000)), false),
+            ("a".repeat(2_000), false),
+            ("{a,b}/**/*.rs".to_owned(), true),
+        ] {
+            assert_eq!(glob(&pattern, false).is_some(), is_valid, "{pattern}");
+        }
+    }
 
     #[test]
     fn windows_and_case() {

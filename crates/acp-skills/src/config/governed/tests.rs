@@ -134,6 +134,29 @@ fn allowed_settings_stay() {
 
 /// The user can change `PATH` between the decision and the search for `bwrap`, so the one that was found counts.
 #[cfg(unix)]
+/// With these settings, an agent reads skills in another place, which can have other files.
+#[test]
+fn no_setting_replaces_what_the_agent_reads() {
+    for (policy, is_allowed) in [
+        ("{}", true),
+        ("scripts: never", true),
+        ("skills: {allow: []}", false),
+        ("mcp: {allow: []}", false),
+        ("sources: {scan: low}", false),
+        ("require: {sources: ['github:acme/x']}", false),
+    ] {
+        let settings =
+            "{mount: /skills, elsewhere: 'yes', listen: '127.0.0.1:0', listen_url: 'http://evil.example'}";
+        let (config, refused) = narrowed(policy, settings);
+        assert_eq!(
+            (config.mount.is_some(), config.listen_url.is_some()),
+            (is_allowed, is_allowed),
+            "{policy}"
+        );
+        assert_eq!(refused.len(), if is_allowed { 0 } else { 2 }, "{refused:?}");
+    }
+}
+
 #[test]
 fn the_bwrap_that_was_found_is_checked() {
     let dir = tempfile::tempdir().unwrap();
