@@ -135,6 +135,18 @@ fn results_stay_beside_the_skill() {
             command.arg("eval").arg(fixture.path("deep/skills/demo")).args(["--runs", "1"]);
             Run::of(command.stdin(Stdio::null()))
         };
+        // The directory of results must not be another skill, which would get the files of this one.
+        fixture.write(
+            "deep/skills/demo-workspace/SKILL.md",
+            "---\nname: demo-workspace\ndescription: Works.\n---\n",
+        );
+        let run = eval();
+        assert!(
+            run.code == Some(2) && run.stderr.contains("directory for results is a skill"),
+            "{}",
+            run.stderr
+        );
+        fs::remove_dir_all(fixture.path("deep/skills/demo-workspace")).unwrap();
         eval();
         assert!(fixture.path("deep/skills/demo-workspace/iteration-1").is_dir(), "{name}");
         let entries = |dir: &str| fs::read_dir(fixture.path(dir)).unwrap().count();

@@ -381,7 +381,15 @@ fn clients_without_acp() {
     let id =
         client.request("tools/call", json!({ "name": "activate_skill", "arguments": { "name": "review" } }));
     assert!(client.answer(&id)["result"]["content"][0]["text"].as_str().is_some());
+    // Clients of the skills extension read skills as resources.
+    for (file, expected) in [("SKILL.md", "result"), ("missing.md", "error")] {
+        let id = client.request("resources/read", json!({ "uri": format!("skill://review/{file}") }));
+        assert!(client.answer(&id).get(expected).is_some(), "{file}");
+    }
     assert_eq!(client.finish().code(), Some(0));
+    let read: Vec<_> =
+        collector.logs().into_iter().filter(|log| log.event_name.ends_with("file_read")).collect();
+    assert_eq!(read.len(), 2, "{read:?}");
     let session = collector.span("session claude-code");
     assert!(is_within(&collector.span("activate_skill review"), &session));
 }

@@ -72,6 +72,9 @@ pub enum EvaluationError {
     /// A directory for results is a symbolic link.
     #[error("directory for results is a symbolic link: {}", .0.display())]
     Link(PathBuf),
+    /// A directory for results is a skill. The results would become files of this skill.
+    #[error("directory for results is a skill: {}", .0.display())]
+    IsSkill(PathBuf),
     /// The workspace contains an evaluation with another skill, other cases or other options.
     #[error("cannot resume {}: {reason}", path.display())]
     Resume {

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use skills_core::{
     Skill,
     evaluation::{BENCHMARK, ITERATION_PREFIX, MANIFEST, TRIGGERS, WORKSPACE_SUFFIX},
+    files::SKILL_FILE_NAMES,
     json::has_more_values_than,
 };
 use skills_sources::disk::patient;
@@ -73,7 +74,14 @@ impl Workspace {
             evaluation.dir.file_name().unwrap_or_default().to_string_lossy()
         };
         let root = parent.join(format!("{name}{WORKSPACE_SUFFIX}"));
-        if root.is_symlink() { Err(EvaluationError::Link(root)) } else { Ok(root) }
+        if root.is_symlink() {
+            return Err(EvaluationError::Link(root));
+        }
+        // The author could choose a name with which it is the directory of another skill.
+        if SKILL_FILE_NAMES.iter().any(|name| root.join(name).exists()) {
+            return Err(EvaluationError::IsSkill(root));
+        }
+        Ok(root)
     }
 
     /// Creates the next iteration in `root`. The directory is created if it doesn't exist.

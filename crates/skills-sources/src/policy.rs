@@ -239,6 +239,11 @@ impl Policy {
         rule.map_or(Ok(()), |(_, rule)| Err(self.refusal(format!("`{setting}`"), rule)))
     }
 
+    /// Returns the refusal of skills of a project that a user or a configuration trusts in advance.
+    pub fn trust_in_advance(&self) -> Refusal {
+        self.refusal("`--trust`".to_owned(), "skills.allow")
+    }
+
     /// Returns the sources that each session uses.
     pub fn required(&self) -> &[Address] {
         &self.required

@@ -316,6 +316,7 @@ fn usage_error(error: EvaluationError) -> anyhow::Error {
         EvaluationError::Description(_) => Some(
             "write the frontmatter with one field per line, such as `description: Reviews code.`".to_owned(),
         ),
+        EvaluationError::IsSkill(_) => Some("choose another directory with `--workspace`".to_owned()),
         EvaluationError::Link(_) => Some("remove it, or choose another directory with `--workspace`".to_owned()),
         EvaluationError::Resume { .. } => Some("remove `--resume` to start a new iteration".to_owned()),
         EvaluationError::Refused(_) => Some(Refusal::HINT.to_owned()),

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use acp_skills_intercept::{McpClient, Workspace};
 use skills_core::{Scope, Skill, discovery::project_roots};
 
-/// The directories of one session from which its client loads skills, without links.
+/// The directories of one session from which its client loads skills, without links. The value is true if a link of a project leads to
+/// the directory, which then counts for skills of the project only.
 #[derive(Debug, Clone, Default)]
-pub(super) struct OwnSkills(Vec<PathBuf>);
+pub(super) struct OwnSkills(Vec<(PathBuf, bool)>);
 
 impl OwnSkills {
     /// Finds the directories. Reads the disk.
@@ -28,11 +29,10 @@ impl OwnSkills {
         // A directory that doesn't exist has no skills. One to which a link leads out of the project can be a directory of the user, and a
         // project must not hide skills of the user. One that contains the project would hide all skills of the project.
         let real = |(project, dir): (&Option<PathBuf>, PathBuf)| {
-            let real = dunce::canonicalize(dir).ok()?;
-            project
-                .as_ref()
-                .is_none_or(|project| real.starts_with(project) && real != *project)
-                .then_some(real)
+            let real = dunce::canonicalize(&dir).ok()?;
+            let is_link = project.is_some() && real != dir;
+            let is_within = |project: &PathBuf| real.starts_with(project) && real != *project;
+            project.as_ref().is_none_or(is_within).then_some((real, is_link))
         };
         Self(all.filter_map(real).collect())
     }
@@ -45,7 +45,8 @@ impl OwnSkills {
         // The client loads no skills of sources, whatever a link in a project leads to.
         let Some(dir) = skill.dir().filter(|_| skill.scope != Scope::Remote) else { return false };
         let dir = dunce::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
-        self.0.iter().any(|own| dir.starts_with(own))
+        let counts = |is_link: bool| !is_link || skill.scope == Scope::Project;
+        self.0.iter().any(|(own, is_link)| dir.starts_with(own) && counts(*is_link))
     }
 }
 
@@ -89,6 +90,16 @@ mod tests {
                 let own = OwnSkills::of(mcp_client(client), &workspace, Some(&home));
                 assert_eq!(own.has(&skill), expected, "{place} {client}");
             }
+        }
+        // The home directory can be a repository that contains the project.
+        #[cfg(unix)]
+        {
+            fs::create_dir_all(home.join(".git")).unwrap();
+            let root = home.join("work/p");
+            fs::create_dir_all(root.join(".claude")).unwrap();
+            std::os::unix::fs::symlink("../../../skills", root.join(".claude/skills")).unwrap();
+            let own = OwnSkills::of(mcp_client("claude-code"), &Workspace::of(root), Some(&home));
+            assert!(!own.has(&skill("home/skills/mine")));
         }
         // A link in a project must not hide all skills.
         #[cfg(unix)]

@@ -98,6 +98,15 @@ pub(super) fn read(skill: &Skill, file: String, bytes: usize, time: Duration) ->
     EventKind::FileRead { skill: Some(skill.name.to_string()), file: Some(file), end }
 }
 
+/// Returns the event of a file that was read as a resource. `bytes` is its length, or `None` if it could not be read.
+pub(super) fn resource(skill: &Skill, file: String, bytes: Option<u64>, time: Duration) -> EventKind {
+    let error = bytes.is_none().then(|| "ResourceNotFound".to_owned());
+    let outcome = if error.is_none() { Outcome::Ok } else { Outcome::Error };
+    let file = Some(file).filter(|_| error.is_none());
+    let end = End { outcome, error, bytes: bytes.unwrap_or(0), ms: time.into(), trace: None };
+    EventKind::FileRead { skill: Some(skill.name.to_string()), file, end }
+}
+
 /// Returns the event of an activation that failed.
 pub(super) fn not_activated(skill: &Skill, by: ActivatedBy, time: Duration) -> EventKind {
     let error = Some("ActivationFailed".to_owned());

@@ -33,7 +33,7 @@ use tracing::{Instrument, Span, debug_span};
 
 use super::{
     Inputs,
-    calls::Call,
+    calls::{self, Call},
     changes::{Listeners, Lists},
     connection_end::{self, ConnectionEnd},
     conversion, progress, prompts,
@@ -374,7 +374,13 @@ impl ServerHandler for Handler {
         let uri = request.uri.clone();
         let turn = resources::turn(&self.now(), &uri).await;
         let read = move |serving: &_, bodies: &_| turn.run(|| resources::read(serving, bodies, &request.uri));
-        let read = self.blocking(read).await?;
+        let started = Instant::now();
+        let read = self.blocking(read).await;
+        if let Some((skill, path)) = resources::place(&self.now(), &uri) {
+            let bytes = read.as_ref().ok().map(resources::bytes);
+            self.recorded(calls::resource(&skill, path, bytes, started.elapsed()));
+        }
+        let read = read?;
         if let (Some(observer), Some((skill, path))) = (&self.reports.observer, resources::parse(&uri)) {
             observer(&Activity::ResourceRead { session: self.session, skill, path });
         }

@@ -96,6 +96,12 @@ pub(super) async fn turn(serving: &Serving, asked: &str) -> Turn {
     }
 }
 
+/// Returns the skill and the path of a resource, if the model may use the skill.
+pub(super) fn place(serving: &Serving, asked: &str) -> Option<(Arc<Skill>, String)> {
+    let (name, path) = parse(asked)?;
+    Some((Arc::clone(usable(serving, &name)?), path))
+}
+
 /// Answers `resources/read`.
 pub(super) fn read(
     serving: &Serving,
@@ -112,6 +118,16 @@ pub(super) fn read(
         file(skill, &path, asked).map_err(|error| missing(&error.to_string()))?
     };
     Ok(ReadResourceResult::new(vec![contents]))
+}
+
+/// Returns the length of a resource.
+pub(super) fn bytes(read: &ReadResourceResult) -> u64 {
+    let lengths = read.contents.iter().map(|contents| match contents {
+        ResourceContents::TextResourceContents { text, .. } => text.len(),
+        ResourceContents::BlobResourceContents { blob, .. } => blob.len(),
+        _ => 0,
+    });
+    lengths.sum::<usize>() as u64
 }
 
 /// The reasons why a resource cannot be read.

