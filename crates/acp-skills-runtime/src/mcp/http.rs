@@ -3,9 +3,11 @@
 //! | file | owns |
 //! |---|---|
 //! | `access` | access control |
+//! | `memory` | the memory of all requests together |
 //! | `sessions` | the MCP sessions of one endpoint, which are put aside while they are idle |
 
 pub(crate) mod access;
+mod memory;
 mod sessions;
 
 use std::{
@@ -34,10 +36,14 @@ use skills_core::json::{MAX_VALUES, has_more_values_than};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime::Handle,
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
-use self::sessions::{MAX_MCP_SESSIONS, Sessions};
+use self::{
+    memory::Share,
+    sessions::{MAX_MCP_SESSIONS, Sessions},
+};
 use super::{
     ServerError, Servers,
     accept::{self, Accept},
@@ -53,6 +59,9 @@ pub(crate) const MCP: &str = "mcp";
 /// The timeout for reading the headers of a request, which includes the idle time between requests. It is longer than
 /// the keep-alive times of known clients.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(150);
+
+/// The timeout for reading the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
 
@@ -102,8 +111,8 @@ impl Service {
         B: hyper::body::Body,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let mut request = match read(request).await {
-            Ok(request) => request,
+        let (mut request, share) = match read(request).await {
+            Ok(read) => read,
             Err(refusal) => return refusal,
         };
         let session = request.headers().get(SESSION_ID);
@@ -126,7 +135,7 @@ impl Service {
         // The body owns `open` and `connection`, so that the session is not put aside while the client reads it.
         response.map(|body| {
             let body = body.map_frame(move |frame| {
-                let _open = (&open, &connection);
+                let _open = (&open, &connection, &share);
                 frame
             });
             body.boxed()
@@ -134,25 +143,30 @@ impl Service {
     }
 }
 
-/// Reads the body of a request. Returns the response to one that is not served, because it is incomplete, too long, or would need much
-/// more memory than its text once it is parsed.
-async fn read<B>(request: Request<B>) -> Result<Request<Full<Bytes>>, Response<Body>>
+/// Reads the body of a request. Also returns its share of the memory for requests. Returns the response to one that is not served, because it
+/// is incomplete, too long, or would need too much memory.
+async fn read<B>(request: Request<B>) -> Result<(Request<Full<Bytes>>, Share), Response<Body>>
 where
     B: hyper::body::Body,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
+    let busy = || refuse(StatusCode::SERVICE_UNAVAILABLE, "too many requests at the same time");
     let (head, body) = request.into_parts();
-    let bytes = match Limited::new(body, MAX_MCP_MESSAGE).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
+    let longest = u64::try_from(MAX_MCP_MESSAGE).unwrap_or(u64::MAX);
+    let length = body.size_hint().upper().unwrap_or(longest).min(longest);
+    let mut share = Share::of(length).await.ok_or_else(busy)?;
+    let bytes = match timeout(BODY_TIMEOUT, Limited::new(body, MAX_MCP_MESSAGE).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
             return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "message is too long"));
         }
-        Err(_) => return Err(refuse(StatusCode::BAD_REQUEST, "message is incomplete")),
+        Ok(Err(_)) | Err(_) => return Err(refuse(StatusCode::BAD_REQUEST, "message is incomplete")),
     };
     if has_more_values_than(&bytes, MAX_VALUES) {
         return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "message contains too many values"));
     }
-    Ok(Request::from_parts(head, Full::new(bytes)))
+    share.add(memory::of_values(&bytes)).await.ok_or_else(busy)?;
+    Ok((Request::from_parts(head, Full::new(bytes)), share))
 }
 
 /// Returns the start of the URLs of the listener, which is in `open` once it is open. Opens the listener if necessary.
