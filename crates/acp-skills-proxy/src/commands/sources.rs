@@ -253,18 +253,15 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
     let of_user = locations::config_file().is_some_and(|file| file == target.path);
     let mut add = |address: Address, lock: PathBuf, filters: Vec<Filter>, nested: bool, verify: bool| {
         let same = known.iter_mut().find(|known| known.address == address && known.lock == lock);
-        match same {
-            Some(same) => {
-                same.wanted.push(filters);
-                same.nested |= nested;
-                same.verify |= verify;
-            }
-            None => {
-                let uses_configuration = lock == target.lock() || of_user && lock == user_lock();
-                let wanted = vec![filters];
-                known.push(Known { address, lock, nested, verify, uses_configuration, wanted });
-            }
+        if let Some(same) = same {
+            same.wanted.push(filters);
+            same.nested |= nested;
+            same.verify |= verify;
+            return;
         }
+        let uses_configuration = lock == target.lock() || of_user && lock == user_lock();
+        let wanted = vec![filters];
+        known.push(Known { address, lock, nested, verify, uses_configuration, wanted });
     };
     for (entry, filters) in target.sources().map_err(|error| UsageError::new(error.to_string()))? {
         let address = Address::parse(&entry.source).map_err(acp_skills::config::ConfigError::from)?;

@@ -3,6 +3,8 @@
 //! rmcp uses this handler both for the older revisions of MCP, which begin with `initialize`, and for the stateless requests of
 //! 2026-07-28.
 
+mod resource_read;
+
 use std::{
     mem,
     sync::Arc,
@@ -33,7 +35,7 @@ use tracing::{Instrument, Span, debug_span};
 
 use super::{
     Inputs,
-    calls::{self, Call},
+    calls::Call,
     changes::{Listeners, Lists},
     connection_end::{self, ConnectionEnd},
     conversion, progress, prompts,
@@ -374,17 +376,9 @@ impl ServerHandler for Handler {
         let uri = request.uri.clone();
         let turn = resources::turn(&self.now(), &uri).await;
         let read = move |serving: &_, bodies: &_| turn.run(|| resources::read(serving, bodies, &request.uri));
-        let started = Instant::now();
-        let read = self.blocking(read).await;
-        if let Some((skill, path)) = resources::place(&self.now(), &uri) {
-            let bytes = read.as_ref().ok().map(resources::bytes);
-            self.recorded(calls::resource(&skill, path, bytes, started.elapsed()));
-        }
-        let read = read?;
-        if let (Some(observer), Some((skill, path))) = (&self.reports.observer, resources::parse(&uri)) {
-            observer(&Activity::ResourceRead { session: self.session, skill, path });
-        }
-        Ok(read.into())
+        let (started, read) = (Instant::now(), self.blocking(read).await);
+        self.resource_read(&uri, &read, started.elapsed());
+        Ok(read?.into())
     }
 
     async fn list_skills(

@@ -170,8 +170,8 @@ fn errors_contain_no_secrets_and_no_text_of_others() {
         error.to_string(),
         "failed to fetch https://a/: io: invalid peer certificate: certificate not valid for name \"a\""
     );
-    let error = FetchError::Transport { url, source: "x".repeat(1_000).into() };
-    assert_eq!(error.cause().map(|cause| cause.len()), Some(MAX_CAUSE_CHARS));
+    let last = FetchError::Transport { url, source: "x".repeat(1_000).into() };
+    assert_eq!(last.cause().map(|cause| cause.len()), Some(super::error::MAX_CAUSE_CHARS));
 }
 
 #[test]
