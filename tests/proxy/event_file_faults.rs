@@ -1,6 +1,5 @@
 //! Event files that can't be written: a full disk, a pipe without a reader, and a directory. The relay continues.
 
-#[cfg(unix)]
 use std::fs;
 #[cfg(target_os = "linux")]
 use std::path::Path;
@@ -8,8 +7,9 @@ use std::path::Path;
 #[cfg(unix)]
 use serde_json::{Value, json};
 
+use crate::events::{connected, recording};
 #[cfg(unix)]
-use crate::events::{connected, documented, of_kind, recording};
+use crate::events::{documented, of_kind};
 use crate::skills::Skills;
 
 crate::trials!(
@@ -18,6 +18,8 @@ crate::trials!(
     #[cfg(unix)]
     a_pipe_that_is_not_read,
     a_file_that_cannot_be_opened,
+    files_of_other_programs,
+    files_of_this_program_are_continued,
 );
 
 /// The proxy warns once, and everything else works.
@@ -90,4 +92,35 @@ fn a_file_that_cannot_be_opened() {
         let said = ended.log.join("\n");
         assert!(said.contains("error: cannot") && said.contains(&*path.to_string_lossy()), "{said}");
     }
+}
+
+/// A configuration of a project could name the settings of a shell, which would run what a skill's author has written.
+fn files_of_other_programs() {
+    let skills = Skills::review();
+    for flag in ["--events", "--log-file"] {
+        for content in ["export A=1\n", "\n", "2026-11-27\n", "{}\n"] {
+            let file = skills.path().join("profile");
+            fs::write(&file, content).expect("a file");
+            let ended = skills.proxy().flag(flag, &file).agent("scripted").finish();
+            let said = ended.log.join("\n");
+            assert_eq!(ended.code(), Some(2), "{flag} {content:?}: {said}");
+            assert!(said.contains("another program has written it"), "{flag} {content:?}: {said}");
+            assert_eq!(fs::read_to_string(&file).expect("the file"), content);
+        }
+    }
+}
+
+fn files_of_this_program_are_continued() {
+    let skills = Skills::review();
+    let [events, log] = ["events", "log"].map(|name| skills.path().join(name));
+    let mut lengths = Vec::new();
+    for _ in 0..2 {
+        let proxy = recording(&skills, &events).flag("--log-file", &log).flag("--log", "debug");
+        let (fixture, _connection) = connected(proxy);
+        let ended = fixture.finish();
+        assert_eq!(ended.code(), Some(0), "{:?}", ended.log);
+        lengths.push([&events, &log].map(|file| fs::metadata(file).expect("a file").len()));
+    }
+    let grows = |(first, second): (&u64, &u64)| *first > 0 && first < second;
+    assert!(lengths[0].iter().zip(&lengths[1]).all(grows), "{lengths:?}");
 }

@@ -50,6 +50,7 @@ pub(crate) fn start(config: &Config) -> Result<(), UsageError> {
         Some(path) => {
             let failed = |error| UsageError::at("cannot write log", path, error);
             let file = private::append(path).map_err(failed)?;
+            private::check_start(&file, path, is_message).map_err(failed)?;
             let was_exposed = private::tighten(&file).map_err(failed)?;
             let file = LogFile { lines: LogLines(file), path: path.clone(), has_failed: false };
             let layer = layer.with_writer(std::sync::Mutex::new(file)).with_filter(ours);
@@ -112,6 +113,16 @@ impl<W: Write> Write for LogFile<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.lines.flush()
     }
+}
+
+/// Returns true if a file that begins with `start` is a log, whose first message begins with a time such as `2026-11-27T09:30:00`.
+fn is_message(start: &[u8]) -> bool {
+    let time = b"0000-00-00T00:00:00";
+    let fits = |(found, expected): (&u8, &u8)| match expected {
+        b'0' => found.is_ascii_digit(),
+        _ => found == expected,
+    };
+    start.iter().zip(time).all(fits)
 }
 
 fn level_filter(level: LogLevel) -> LevelFilter {

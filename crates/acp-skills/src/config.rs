@@ -229,7 +229,8 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// The level of log messages (`--log`). The default is `warn`.
     pub log: Option<LogLevel>,
-    /// The file for log messages (`--log-file`). By default, they are written to stderr.
+    /// The file for log messages (`--log-file`). Its name must end with `.log` or `.txt`. By default, they are written to stderr.
+    #[serde(deserialize_with = "log_file")]
     pub log_file: Option<PathBuf>,
     /// The reaction to command tools whose program doesn't exist. The default is `warn`.
     pub validation: Validation,
@@ -238,6 +239,17 @@ pub struct Config {
 /// Converts a number of MiB to bytes.
 pub fn bytes_of_mebibytes(number: NonZeroU32) -> u64 {
     u64::from(number.get()) << 20
+}
+
+/// Reads the path of a log. The messages contain text of skills' authors, so no shell or other program should read the file as its
+/// settings.
+fn log_file<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+    let path = Option::<PathBuf>::deserialize(deserializer)?;
+    let is_log = |path: &PathBuf| path.extension().is_some_and(|found| found == "log" || found == "txt");
+    if path.as_ref().is_none_or(is_log) {
+        return Ok(path);
+    }
+    Err(serde::de::Error::custom("the name of `log_file` must end with `.log` or `.txt`"))
 }
 
 /// Reads a duration as a number of seconds, such as `2` or `0.5`.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use skills_core::text::shown_path;
-use skills_sources::disk::private;
+use skills_sources::disk::{private, state};
 
 use super::{Event, EventKind};
 use crate::worker::{Batch, Submitter, Worker};
@@ -37,9 +37,11 @@ impl EventFile {
     /// users can read becomes private, with a warning.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened or made private, or if the writing thread cannot be started.
+    /// Returns an error if the file cannot be opened or made private, if it exists and doesn't begin with an event, or if the writing
+    /// thread cannot be started.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = private::append_and_wait(path)?;
+        private::check_start(&file, path, is_event)?;
         if private::tighten(&file)? {
             tracing::warn!("{} was readable by other users; changed its mode to 0600", shown_path(path));
         }
@@ -102,13 +104,12 @@ impl<W: Write> LineWriter<W> {
     }
 
     fn line(&mut self, event: &Event) {
-        let before = self.pending.len();
-        if serde_json::to_writer(&mut self.pending, event).is_ok() {
+        if let Ok(line) = serde_json::to_string(event) {
+            // A shell that reads the file should not run what the author of a skill has written.
+            self.pending.extend_from_slice(state::inert(line).as_bytes());
             self.pending.push(b'\n');
         } else {
-            // This should never happen for strings and numbers, but if it does, drop the line to avoid writing just a
-            // part of it.
-            self.pending.truncate(before);
+            // This should never happen for strings and numbers.
             self.lost += 1;
         }
     }
@@ -138,6 +139,12 @@ impl<W: Write> LineWriter<W> {
             }
         }
     }
+}
+
+/// Returns true if a file that begins with `start` holds events. A full disk may have cut the first one.
+fn is_event(start: &[u8]) -> bool {
+    let event = br#"{"v":"#;
+    start.starts_with(event) || event.starts_with(start)
 }
 
 /// Writes all bytes, or returns the error and the number of bytes that were written before it.
@@ -212,5 +219,17 @@ mod tests {
         assert_eq!(counts(&lines.file), [Some(10), None, Some(14), Some(8)]);
         lines.write(batch(15..16, 0));
         assert_eq!(counts(&lines.file)[4..], [Some(15)]);
+    }
+    #[test]
+    fn a_shell_evaluates_nothing_of_an_event() {
+        let disk = Disk { written: Vec::new(), room: 1000 };
+        let mut lines = LineWriter::new(disk, "x".to_owned());
+        let reason = "source https://x.example/$(id)`id` #1";
+        let event = Event::now(None, EventKind::Refused { reason: reason.to_owned() });
+        lines.write(Batch { items: vec![Arc::new(event)], dropped: 0, is_last: false });
+        let text = String::from_utf8(lines.file.written).unwrap();
+        assert!(!text.contains(['$', '`']), "{text}");
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read["reason"], reason);
     }
 }

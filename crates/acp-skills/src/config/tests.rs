@@ -144,17 +144,18 @@ fn a_tilde_is_the_home_directory() {
         #[expect(clippy::print_stderr, reason = "a skipped test prints a message")]
         return eprintln!("skipped: there is no home directory");
     };
-    let text = "agent: [~/bin/agent, ~/x]\nskills: [~/a]\nroots: [$HOME/b]\nstate: ${HOME}\nlog_file: x/~\n";
+    let text =
+        "agent: [~/bin/agent, ~/x]\nskills: [~/a]\nroots: [$HOME/b]\nstate: ${HOME}\nlog_file: x/~.log\n";
     let config = Config::parse(text, Path::new("/base")).unwrap();
     assert_eq!(config.agent.0, [home.join("bin/agent").into_os_string(), "~/x".into()]);
     assert!(matches!(&config.skills[0], SkillEntry::Directory(path) if *path == home.join("a")));
     assert_eq!((config.roots, config.state), (vec![home.join("b")], Some(home)));
-    assert_eq!(config.log_file, Some(Path::new("/base").join("x/~")));
+    assert_eq!(config.log_file, Some(Path::new("/base").join("x/~.log")));
 }
 
 #[test]
 fn paths_are_relative_to_the_file() {
-    let text = "agent: [./bin/agent, ./x]\nskills: [a, /b]\nroots: [c]\nlog_file: d\n";
+    let text = "agent: [./bin/agent, ./x]\nskills: [a, /b]\nroots: [c]\nlog_file: d.log\n";
     let config = Config::parse(text, Path::new("/base")).unwrap();
     let base = |path: &str| Path::new("/base").join(path);
     assert_eq!(config.agent.0, [base("./bin/agent").to_str().unwrap(), "./x"]);
@@ -163,7 +164,7 @@ fn paths_are_relative_to_the_file() {
         SkillEntry::Virtual(_) | SkillEntry::Stored(_) => panic!("no directory"),
     });
     assert_eq!(skills.collect::<Vec<_>>(), [base("a"), base("/b")]);
-    assert_eq!((config.roots, config.log_file), (vec![base("c")], Some(base("d"))));
+    assert_eq!((config.roots, config.log_file), (vec![base("c")], Some(base("d.log"))));
     // Names are looked up in `PATH`, so they should not be changed into a path.
     assert_eq!(Config::parse("agent: claude", Path::new("/base")).unwrap().agent.0, ["claude"]);
 }

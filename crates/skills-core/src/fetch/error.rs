@@ -51,7 +51,7 @@ pub enum FetchError {
         /// The HTTP status code.
         status: u16,
     },
-    /// The content is larger than [`Limits::max_bytes`].
+    /// The content is larger than [`Limits::max_bytes`](super::Limits::max_bytes).
     #[error("failed to fetch {}: content is larger than {max_bytes} bytes", shown(url))]
     TooLarge {
         /// The requested URL.

@@ -34,6 +34,23 @@ pub fn append_and_wait(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Refuses to append to the file of another program, such as a shell's settings, that a configuration names. `file` was opened at `path`.
+/// `is_ours` receives up to 32 bytes from its start. New and empty files, FIFOs and devices are accepted.
+///
+/// # Errors
+/// Returns an error if `is_ours` returns false, or if the file can't be read.
+pub fn check_start(file: &File, path: &Path, is_ours: fn(&[u8]) -> bool) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    // A path in `/dev` can lead to a file that is already open, such as stderr.
+    if !metadata.is_file() || metadata.len() == 0 || path.starts_with("/dev") {
+        return Ok(());
+    }
+    let mut start = Vec::new();
+    File::open(path)?.take(32).read_to_end(&mut start)?;
+    let refused = "the file exists, and another program has written it; remove it or use another file";
+    if is_ours(&start) { Ok(()) } else { Err(io::Error::new(io::ErrorKind::AlreadyExists, refused)) }
+}
+
 /// Opens a lock file as [`append`] does.
 ///
 /// # Errors
