@@ -234,6 +234,9 @@ fn of_repository(
         skills.add(skill, diagnostics);
     }
     let root = parts.first().map_or(Path::new(""), |(root, _)| root.as_path());
+    if let Some(skipped) = without_commit(address, parts, pinned, wanted) {
+        skills.skip(skipped);
+    }
     for (path, name) in others {
         if pinned.decisions.kept.contains_key(&path) || pinned.decisions.declined.contains_key(&path) {
             continue;
@@ -246,6 +249,31 @@ fn of_repository(
         }
     }
     skills.build()
+}
+
+/// Reports approved skills that stay at a commit that is not among the `parts`, because it can't be fetched.
+fn without_commit(
+    address: &Address,
+    parts: &[(PathBuf, PinnedGit)],
+    pinned: &PinnedGit,
+    wanted: &Wanted<'_>,
+) -> Option<Skipped> {
+    let has_part = |commit: &str| parts.iter().any(|(_, part)| part.commit == commit);
+    let takes = |path: &str| {
+        let name = Path::new(path).file_name().and_then(|name| SkillName::new(&name.to_string_lossy()));
+        name.is_none_or(|name| wanted.filters.iter().all(|filter| filter.takes(&name)))
+    };
+    let kept = pinned.decisions.kept.iter();
+    let kept = kept.filter(|(path, commit)| **commit != pinned.commit && pinned.skills.contains_key(*path));
+    let missing: Vec<_> = kept.filter(|(path, commit)| !has_part(commit) && takes(path)).collect();
+    let (path, commit) = missing.first()?;
+    let others = if missing.len() > 1 { format!(", and {} more", missing.len() - 1) } else { String::new() };
+    let what = format!(
+        "an approved skill of {address} is missing: `{}` stays at commit {commit:.12}, which is not in the cache{others}",
+        shown(path)
+    );
+    let (root, _) = parts.first()?;
+    Some(Skipped::new(root.join(path), vec![Diagnostic::error("source-skill-missing", what)]))
 }
 
 /// An approved skill.

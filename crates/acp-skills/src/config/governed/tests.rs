@@ -90,6 +90,21 @@ fn no_setting_widens_a_rule() {
         "`skills.allow`",
     ));
     cases.push(("skills: {allow: [user]}", "drafts: true".to_owned(), "`skills.allow`"));
+    // Other places for the skills, the server and the decisions of the user.
+    for setting in [
+        "mount: /opt",
+        "listen_url: 'http://h.example'",
+        "trust: [project]",
+        "projects: [{path: '/**', trust: [project]}]",
+    ] {
+        cases.push(("skills: {allow: [project]}", setting.to_owned(), "`skills.allow`"));
+    }
+    cases.push((
+        "mcp: {allow: ['@playwright/mcp']}",
+        "listen_url: 'http://h.example'".to_owned(),
+        "`mcp.allow`",
+    ));
+    cases.push(("sources: {lock: /etc/skills.lock}", "mcp_skills: true".to_owned(), "`sources.lock`"));
     for (policy, config, rule) in cases {
         let (narrowed, refused) = narrowed(policy, &config);
         assert_eq!(refused.len(), 1, "{policy} with {config}: {refused:?}");
@@ -97,6 +112,12 @@ fn no_setting_widens_a_rule() {
         assert_eq!(entries(&narrowed), (0, 0), "{policy} with {config}");
         let runs = narrowed.allow_scripts && (narrowed.sandbox.is_none() || narrowed.sandbox_net);
         assert!(!runs && !narrowed.drafts, "{policy} with {config}");
+        let places = (&narrowed.mount, &narrowed.listen_url, narrowed.mcp_skills.is_some());
+        assert_eq!(places, (&None, &None, false), "{policy} with {config}");
+        if rule == "`skills.allow`" {
+            let trusting = narrowed.projects.iter().map(|project| &project.trust).chain([&narrowed.trust]);
+            assert!(trusting.into_iter().all(Vec::is_empty), "{policy} with {config}");
+        }
     }
 }
 
