@@ -153,8 +153,6 @@ fn allowed_settings_stay() {
     assert_eq!((config.allow_scripts, config.sandbox, refused.len()), (true, Some(SandboxKind::Bwrap), 0));
 }
 
-/// The user can change `PATH` between the decision and the search for `bwrap`, so the one that was found counts.
-#[cfg(unix)]
 /// With these settings, an agent reads skills in another place, which can have other files.
 #[test]
 fn no_setting_replaces_what_the_agent_reads() {
@@ -178,6 +176,8 @@ fn no_setting_replaces_what_the_agent_reads() {
     }
 }
 
+/// The user can change `PATH` between the decision and the search for `bwrap`, so the one that was found counts.
+#[cfg(unix)]
 #[test]
 fn the_bwrap_that_was_found_is_checked() {
     let dir = tempfile::tempdir().unwrap();
