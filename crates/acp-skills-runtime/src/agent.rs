@@ -196,12 +196,12 @@ impl Drop for Agent {
 pub fn run_in_terminal(command: &[OsString]) -> Result<i32, StartError> {
     let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
     let failed = |source| StartError { program: program.to_owned(), source };
-    platform::run_in_terminal(program, &command[1..]).map_err(failed)
+    platform::run_in_terminal(program, &command[1..], directory_for_npx(command)).map_err(failed)
 }
 
-/// Returns the directory in which to start a command of `npx` that ignores packages in the working directory, which has to be that of a
-/// project otherwise. `npx` puts the `node_modules/.bin` of the working directory, and of each directory above, in front of `PATH`, so a
-/// project could have another `node`. Agents take the directory of a session from `session/new`.
+/// Returns the directory in which to start `command` if it is `npx` with `--prefix` and [`ROOT`]. `npx` puts the `node_modules/.bin` of
+/// the working directory, and of each directory above, in front of `PATH`, so a project could have another `node`. Agents take the
+/// directory of a session from `session/new`.
 fn directory_for_npx(command: &[OsString]) -> Option<PathBuf> {
     // The interpreter can come first.
     let is_npx = |word: &OsString| Path::new(word).file_stem().is_some_and(|name| name == "npx");

@@ -4,6 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     os::unix::process::{CommandExt, ExitStatusExt},
+    path::PathBuf,
     process::{Command, ExitStatus},
 };
 
@@ -115,13 +116,18 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<String> {
     Some(format!("signal {number}{name}"))
 }
 
-pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
+/// Runs a program in this terminal, in another `directory` if there is one.
+pub(super) fn run_in_terminal(
+    program: &OsStr,
+    arguments: &[OsString],
+    directory: Option<PathBuf>,
+) -> io::Result<i32> {
     // If `exec` works, it doesn't return, because this process becomes the agent.
     let path = super::search_path(program).map(|path| ("PATH", path));
     let mut command = Command::new(program);
     command.args(arguments).envs(path);
-    if let Some(directory) = super::directory_for_npx(&[&[program.to_owned()], arguments].concat()) {
-        command.current_dir(directory);
+    if let Some(directory) = directory {
+        command.current_dir(&directory).env("PWD", directory);
     }
     Err(command.exec())
 }

@@ -3,6 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     io,
+    path::PathBuf,
     process::{Command, ExitStatus},
 };
 
@@ -91,13 +92,18 @@ pub(super) fn signal_of(_status: ExitStatus) -> Option<String> {
     None
 }
 
-pub(super) fn run_in_terminal(program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
+/// Runs a program in this terminal, in another `directory` if there is one.
+pub(super) fn run_in_terminal(
+    program: &OsStr,
+    arguments: &[OsString],
+    directory: Option<PathBuf>,
+) -> io::Result<i32> {
     // Windows can't replace this process with the command, so make sure that the command ends when we do.
     end_children_with_this_process();
     let mut command = Command::new(resolve(program));
     command.args(arguments);
-    if let Some(directory) = super::directory_for_npx(&[&[program.to_owned()], arguments].concat()) {
-        command.current_dir(directory);
+    if let Some(directory) = directory {
+        command.current_dir(&directory).env("PWD", directory);
     }
     Ok(code(command.status()?))
 }

@@ -11,7 +11,8 @@ use super::{
     super::{
         address::Address, approved, digest, lockfile::PinnedWeb, packed, site::RemoteIndex, store::Store,
     },
-    Served, Wanted, add_part, not_approved, refusal,
+    Wanted, not_approved, refusal,
+    repository::{Served, add_part},
 };
 
 /// An approved version of a web site.
