@@ -10,12 +10,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, set_child_subreaper, waitid,
+    waitpid,
+};
 
 /// The variable with the mark of an agent.
 pub(super) const VARIABLE: &str = "ACP_SKILLS_EVAL_AGENT";
 /// The maximum time for ending the processes of an agent. Each generation of processes takes a round.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// The maximum time for processes that start a program when we look at them, so that they have no environment yet. Processes that
+/// were started without any variable look the same.
+const UNKNOWN_TIMEOUT: Duration = Duration::from_millis(200);
 /// The pause before a round, in which killed processes end.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -35,10 +41,20 @@ pub(super) fn mark() -> String {
 /// Kills the processes with this mark that this process has adopted. Blocks until they have ended, for two seconds at most.
 pub(super) fn end(mark: &str) {
     let wanted = format!("{VARIABLE}={mark}");
-    let deadline = Instant::now() + TIMEOUT;
+    let start = Instant::now();
     let mut killed: Vec<Pid> = Vec::new();
+    // The list of children lacks some if others end while it is read (see `proc_tid_children(5)`), so look twice.
+    let mut was_done = false;
     loop {
-        let found: Vec<_> = children().into_iter().filter(|child| has_variable(*child, &wanted)).collect();
+        let mut found = Vec::new();
+        let mut is_unknown = false;
+        for child in children() {
+            match has_variable(child, &wanted) {
+                Some(true) => found.push(child),
+                Some(false) => {}
+                None => is_unknown = true,
+            }
+        }
         for &child in &found {
             // This fails if the process has ended in the meantime.
             let _ = kill_process(child, Signal::KILL);
@@ -48,9 +64,12 @@ pub(super) fn end(mark: &str) {
         }
         // Wait for them, so that their ids are free and their own children become ours. The next round finds those children.
         killed.retain(|child| matches!(waitpid(Some(*child), WaitOptions::NOHANG), Ok(None)));
-        if (found.is_empty() && killed.is_empty()) || Instant::now() > deadline {
+        let is_done = found.is_empty() && killed.is_empty();
+        let timeout = if is_done { UNKNOWN_TIMEOUT } else { TIMEOUT };
+        if (was_done && is_done && !is_unknown) || start.elapsed() > timeout {
             return;
         }
+        was_done = is_done && !is_unknown;
         thread::sleep(PAUSE);
     }
 }
@@ -65,8 +84,43 @@ fn children() -> Vec<Pid> {
     children
 }
 
-/// Returns true if a process has started with this variable. A process that has ended has none.
-fn has_variable(process: Pid, wanted: &str) -> bool {
-    let environment = fs::read(format!("/proc/{}/environ", process.as_raw_nonzero())).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+/// Returns whether a child has started with this variable. Returns `None` if the child has no environment, which is so while it
+/// starts a program. A child that has ended has not started with it.
+fn has_variable(child: Pid, wanted: &str) -> Option<bool> {
+    let environment = fs::read(format!("/proc/{}/environ", child.as_raw_nonzero())).unwrap_or_default();
+    if environment.is_empty() {
+        let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        return if matches!(waitid(WaitId::Pid(child), peek), Ok(None)) { None } else { Some(false) };
+    }
+    Some(environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// These processes replace their program all the time, so some of them have no environment when `end` looks.
+    #[test]
+    fn processes_that_start_programs_are_ended() {
+        for _ in 0..20 {
+            let mark = mark();
+            let start = || {
+                let mut command = Command::new("sh");
+                command.args(["-c", "exec sh -c \"$0\" \"$0\"", "exec sh -c \"$0\" \"$0\""]);
+                command.env(VARIABLE, &mark).stdin(Stdio::null());
+                command.spawn().expect("a shell")
+            };
+            let started: Vec<_> = (0..8).map(|_| start()).collect();
+            end(&mark);
+            for mut child in started {
+                // `end` has waited for the child, so that the system no longer knows it.
+                let is_running = child.try_wait().is_ok();
+                // Don't leave it behind.
+                let _ = child.kill();
+                assert!(!is_running, "{} is running", child.id());
+            }
+        }
+    }
 }
