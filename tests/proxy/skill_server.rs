@@ -153,7 +153,8 @@ pub(crate) fn serve(stream: TcpStream, state: &Mutex<State>) {
             state.seen.push(seen.unwrap_or(method).to_owned());
             state.mode
         };
-        if mode == "stateless" && method != "initialize" {
+        // The end of an older session has no method.
+        if mode == "stateless" && !["", "initialize"].contains(&method) {
             let name = request["params"]["uri"].as_str().filter(|_| method == "resources/read");
             let name = name.map_or_else(String::new, |name| format!("mcp-name: {}\r\n", name.to_lowercase()));
             for header in
