@@ -10,6 +10,7 @@ crate::trials!(
     each_skill_is_approved_by_itself,
     only_the_named_version_is_approved,
     renamed_skills_are_selected_by_both_names,
+    decisions_hold_with_an_empty_cache,
     a_pinned_skill_stays,
     skills_of_several_commits_are_fetched_again,
     two_approvals_on_two_branches,
@@ -109,6 +110,60 @@ fn renamed_skills_are_selected_by_both_names() {
         assert_eq!(text.contains("Approved"), is_selected, "{flag} {names}: {text}");
     }
     assert!(home.printed(&["list"]).contains("planner"));
+}
+
+/// The author of a source moves or renames a skill that is pinned, left out or not selected, while the approved version is not in the
+/// cache, as on a machine for CI.
+fn decisions_hold_with_an_empty_cache() {
+    let remove = |repository: &Repository, path: &str| {
+        fs::remove_dir_all(repository.path().join(path)).expect("the path exists");
+    };
+    let write = |repository: &Repository, path: &str, name: &str| {
+        let text = format!("---\nname: {name}\ndescription: Changed.\n---\n# ZQ-evil\n");
+        repository.write(&format!("{path}/SKILL.md"), &text);
+    };
+    let moved = |repository: &Repository| {
+        remove(repository, "a");
+        write(repository, "z", "demo");
+    };
+    let renamed = |repository: &Repository| write(repository, "a", "harmless");
+    let taken = |repository: &Repository| {
+        remove(repository, "a");
+        write(repository, "plan", "Demo");
+    };
+    type Change<'a> = &'a dyn Fn(&Repository);
+    let cases: [(&str, Option<&str>, Change<'_>, &[&str]); 6] = [
+        ("moved", Some("demo"), &moved, &[]),
+        ("another skill gets the name", Some("demo"), &taken, &[]),
+        ("another skill gets the name of a directory", Some("plan"), &|it| write(it, "a", "plan"), &[]),
+        ("left out", None, &renamed, &["--except", "demo"]),
+        ("not selected", None, &renamed, &["--only", "harmless"]),
+        ("not selected by its directory", None, &|it| write(it, "plan", "harmless"), &["--only", "harmless"]),
+    ];
+    for (what, pinned, change, flags) in cases {
+        for keeps_cache in [true, false] {
+            let repository = three_skills();
+            repository.write("a/SKILL.md", "---\nname: demo\ndescription: Demonstrates.\n---\n");
+            repository.commit();
+            let home = Home::new();
+            let source = repository.source("");
+            home.printed(&["add", &source, "--yes"]);
+            let before = lock(&home)["sources"][&source].clone();
+            assert_eq!(before["decisions"]["names"], json!({ "a": "demo" }));
+            if let Some(name) = pinned {
+                home.printed(&["sources", "pin", name]);
+            }
+            change(&repository);
+            repository.commit();
+            if !keeps_cache {
+                fs::remove_dir_all(home.path("cache")).expect("the path exists");
+            }
+            let text = home.printed(&[&["update", "--yes"][..], flags].concat());
+            let after = lock(&home)["sources"][&source].clone();
+            assert_eq!(before["skills"], after["skills"], "{what}, {keeps_cache}: {text}");
+            assert_eq!(after["decisions"]["names"], json!({ "a": "demo" }), "{what}, {keeps_cache}");
+        }
+    }
 }
 
 fn only_the_named_version_is_approved() {

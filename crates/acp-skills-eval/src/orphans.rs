@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// These processes replace their program all the time, so some of them have no environment when `end` looks.
+    /// Processes that replace their program all the time: some of them have no environment when `end` looks.
     #[test]
     fn processes_that_start_programs_are_ended() {
         for _ in 0..20 {

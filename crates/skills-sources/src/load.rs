@@ -125,8 +125,13 @@ pub(super) fn pin_wanted(
 ) -> Result<PinnedGit, PinError> {
     let real = dunce::canonicalize(root)?;
     let found = approved::find(&real, wanted.max_skills, wanted.nested);
-    let entries = found.entries().iter().filter(|entry| wanted.takes(entry));
-    pin_directories(&real, commit, entries.filter_map(|entry| entry.skill.dir()), max_bytes)
+    let skills = || found.entries().iter().filter(|entry| wanted.takes(entry)).map(|entry| &entry.skill);
+    let mut pinned = pin_directories(&real, commit, skills().filter_map(|skill| skill.dir()), max_bytes)?;
+    for skill in skills() {
+        let Some(dir) = skill.dir() else { continue };
+        pinned.decisions.set_name(&approved::relative(&real, dir), skill.name.as_str());
+    }
+    Ok(pinned)
 }
 
 /// Returns the pin that approves the skills in `directories`, which are below `root`.

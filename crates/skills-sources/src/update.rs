@@ -95,12 +95,11 @@ pub struct OfferedSkill {
 }
 
 impl OfferedSkill {
-    /// Creates a skill of which only the directory and the checksum are known.
-    fn unknown(path: &str, sha256: &str) -> Self {
-        let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+    /// Creates an approved skill that is not in the cache. Its description and files are not known.
+    fn unknown(pinned: &Pinned, path: &str, sha256: &str) -> Self {
         Self {
             path: path.to_owned(),
-            name,
+            name: pinned.decisions().name_of(path).to_owned(),
             description: String::new(),
             sha256: sha256.to_owned(),
             files: Vec::new(),

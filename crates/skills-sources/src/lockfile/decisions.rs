@@ -35,6 +35,10 @@ pub struct Decisions {
     /// The person who approved the skill, if a name was given.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub approved_by: BTreeMap<String, String>,
+    /// The name of each approved skill whose directory has another name. With it, the name is known even if the approved version is not
+    /// in the cache.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, String>,
 }
 
 impl Decisions {
@@ -66,9 +70,26 @@ impl Decisions {
         }
     }
 
-    /// Copies the date and the name of an approval.
+    /// Returns the name of an approved skill: the recorded one, or the last part of its directory.
+    pub fn name_of<'a>(&'a self, path: &'a str) -> &'a str {
+        self.names.get(path).map_or_else(|| last_part(path), String::as_str)
+    }
+
+    /// Records the name of an approved skill.
+    pub(crate) fn set_name(&mut self, path: &str, name: &str) {
+        self.names.remove(path);
+        if last_part(path) != name {
+            self.names.insert(path.to_owned(), name.to_owned());
+        }
+    }
+
+    /// Copies the date of an approval, the name of the person, and the name of the skill.
     pub(crate) fn copy_approval(&mut self, path: &str, from: &Self) {
-        for (to, from) in [(&mut self.approved, &from.approved), (&mut self.approved_by, &from.approved_by)] {
+        for (to, from) in [
+            (&mut self.approved, &from.approved),
+            (&mut self.approved_by, &from.approved_by),
+            (&mut self.names, &from.names),
+        ] {
             to.remove(path);
             to.extend(from.get(path).map(|text| (path.to_owned(), text.clone())));
         }
@@ -79,13 +100,17 @@ impl Decisions {
         self.kept.values().try_for_each(|version| check_version(version))?;
         let declined = self.declined.values().filter(|digest| *digest != REMOVED);
         declined.into_iter().try_for_each(|digest| super::check_digest(digest))?;
-        let texts = self.approved.values().chain(self.approved_by.values());
+        let texts = self.approved.values().chain(self.approved_by.values()).chain(self.names.values());
         let is_long = |text: &&String| text.len() > MAX_TEXT_BYTES;
         match texts.into_iter().find(is_long) {
             Some(text) => Err(format!("`{:.20}…` is too long", shown(text)).into()),
             None => Ok(()),
         }
     }
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 impl Pinned {

@@ -28,7 +28,7 @@ const MAX_LINES: usize = 500_000;
 pub struct SkillChange {
     /// The directory of the skill in the source.
     pub path: String,
-    /// The approved version. `None` if the skill is new.
+    /// The approved version. `None` if the skill is new. If the version is not in the cache, it has no description and no files.
     pub before: Option<OfferedSkill>,
     /// The current version. `None` if the skill was removed.
     pub after: Option<OfferedSkill>,

@@ -65,20 +65,20 @@ impl Rejected {
 }
 
 impl Offer {
-    /// Returns the removal of approved skills that are neither in this offer nor in the cache, so that only their directory is known.
-    fn unknown_of(&self, approved: &Pinned, stored: Option<&Self>) -> Vec<SkillChange> {
-        let is_known = |path: &String| {
+    /// Adds the approved skills that are not in the cache (`stored`): to their changes, and as removals if they are not in this offer.
+    fn add_unknown(&self, changes: &mut Vec<SkillChange>, approved: &Pinned, stored: Option<&Self>) {
+        for (path, digest) in approved.skills().into_iter().flatten() {
             let has = |offer: &Self| offer.skills.iter().any(|skill| skill.path == *path);
-            has(self) || stored.is_some_and(has)
-        };
-        let gone = approved.skills().into_iter().flatten().filter(|(path, _)| !is_known(path));
-        let change = |(path, digest): (&String, &String)| SkillChange {
-            path: path.clone(),
-            before: Some(OfferedSkill::unknown(path, digest)),
-            after: None,
-            files: Vec::new(),
-        };
-        gone.map(change).collect()
+            if stored.is_some_and(has) {
+                continue;
+            }
+            let before = Some(OfferedSkill::unknown(approved, path, digest));
+            if let Some(change) = changes.iter_mut().find(|change| change.path == *path) {
+                change.before = before;
+            } else if !has(self) {
+                changes.push(SkillChange { path: path.clone(), before, after: None, files: Vec::new() });
+            }
+        }
     }
 
     /// Moves approved skills that were renamed from the skills that the filters leave out to those that are gone. Otherwise, a new name
@@ -136,11 +136,12 @@ impl Updater {
             offer.find_renamed(approved, before.as_ref(), query.takes);
         }
         let mut changes = offer.changes_since(before.as_ref());
-        changes.extend(approved.map(|pinned| offer.unknown_of(pinned, before.as_ref())).unwrap_or_default());
+        if let Some(approved) = approved {
+            offer.add_unknown(&mut changes, approved, before.as_ref());
+        }
         // Skills that the filters leave out are no change of the source.
         changes.retain(|change| !offer.left_out.contains_key(&change.path));
-        let names = approved.zip(before.as_ref()).map(|(pinned, before)| pinned_names(pinned, before));
-        let names = names.unwrap_or_default();
+        let names = approved.map(|pinned| pinned_names(pinned, before.as_ref())).unwrap_or_default();
         let mut rejected = Vec::new();
         changes.retain(|change| {
             let name = change.after.as_ref().or(change.before.as_ref()).map_or("", |skill| &skill.name);
@@ -152,8 +153,10 @@ impl Updater {
                 // Without the approved version in the cache, every skill looks new.
                 return false;
             }
-            let takes_name = change.before.is_none() && names.contains(&SkillName::key_of(name));
-            let why = if takes_name {
+            let key_of = |skill: &OfferedSkill| SkillName::key_of(&skill.name);
+            let new_name = change.after.as_ref().map(key_of);
+            let has_new_name = new_name != change.before.as_ref().map(key_of);
+            let why = if has_new_name && new_name.is_some_and(|name| names.contains(&name)) {
                 Some(Rejected::Pinned)
             } else {
                 approved.and_then(|pinned| why_rejected(pinned, change))
@@ -212,11 +215,14 @@ impl Updater {
     }
 }
 
-/// Returns the keys of the names of pinned skills. `before` is the approved version.
-fn pinned_names(pinned: &Pinned, before: &Offer) -> HashSet<String> {
-    let pins = &pinned.decisions().pinned;
-    let skills = before.skills.iter().filter(|skill| pins.contains(&skill.path));
-    skills.map(|skill| SkillName::key_of(&skill.name)).collect()
+/// Returns the keys of the names of pinned skills. `before` is the approved version if it is in the cache.
+fn pinned_names(pinned: &Pinned, before: Option<&Offer>) -> HashSet<String> {
+    let decisions = pinned.decisions();
+    let key = |path: &String| {
+        let stored = before.and_then(|before| before.skills.iter().find(|skill| skill.path == *path));
+        SkillName::key_of(stored.map_or_else(|| decisions.name_of(path), |skill| &skill.name))
+    };
+    decisions.pinned.iter().map(key).collect()
 }
 
 /// Returns the reason why a change is not offered, if there is one.

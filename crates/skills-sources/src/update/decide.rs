@@ -105,7 +105,10 @@ impl Updater {
                 .retain(|path, _| known.pinned.contains(path) || !offer.left_out.contains_key(path));
             current
         });
-        let (skills, decisions) = decide(current.as_ref(), known, &offered, decision, &today());
+        let (skills, mut decisions) = decide(current.as_ref(), known, &offered, decision, &today());
+        for skill in offer.skills.iter().filter(|skill| skills.get(&skill.path) == Some(&skill.sha256)) {
+            decisions.set_name(&skill.path, &skill.name);
+        }
         match &offer.pinned {
             Pinned::Git(git) => Pinned::Git(PinnedGit { skills, decisions, ..git.clone() }),
             Pinned::Web(web) => {
@@ -194,6 +197,7 @@ mod tests {
             declined: map([("twice", "2"), ("changed-again", "2"), ("gone-declined", REMOVED)]),
             approved: map([("same", "2020-01-01"), ("no", "2020-01-02")]),
             approved_by: map([("same", "Ada")]),
+            names: map([("same", "name")]),
         };
         let names = [
             "same",
@@ -235,6 +239,7 @@ mod tests {
             [("same", "2020-01-01"), ("no", "2020-01-02"), ("yes", "2026-01-01"), ("new-yes", "2026-01-01")];
         assert_eq!(decisions.approved, map(approved));
         assert_eq!(decisions.approved_by, map([("same", "Ada"), ("yes", "Bob"), ("new-yes", "Bob")]));
+        assert_eq!(decisions.names, map([("same", "name")]));
     }
 
     #[test]

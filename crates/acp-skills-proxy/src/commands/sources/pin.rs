@@ -33,8 +33,8 @@ pub(super) struct Approved {
     pub(super) path: String,
 }
 
-/// Returns the approved skills with a name. If the skills of a source are not in the cache, the last part of a skill's directory counts
-/// as its name.
+/// Returns the approved skills with a name. If the skills of a source are not in the cache, the name in the lock file counts, or else the
+/// last part of the directory.
 ///
 /// # Errors
 /// Returns an error if a lock file can't be read.
@@ -49,7 +49,7 @@ pub(super) fn approved(sources: Vec<Known>, updater: &Updater, name: &str) -> an
         let paths = pinned.skills().into_iter().flat_map(|skills| skills.keys());
         // A pinned skill of an older lock file may have no known version.
         let paths = paths.chain(&pinned.decisions().pinned);
-        let by_path = paths.filter(|path| SkillName::key_of(path.rsplit('/').next().unwrap_or(path)) == key);
+        let by_path = paths.filter(|path| SkillName::key_of(pinned.decisions().name_of(path)) == key);
         let path = by_name.chain(by_path).next().cloned();
         found.extend(path.map(|path| Approved { source, pinned, path }));
     }

@@ -56,6 +56,8 @@ pub(super) fn changes(
 ) -> fmt::Result {
     for change in changes {
         match (&change.before, &change.after) {
+            // The approved version is not in the cache.
+            (Some(before), Some(after)) if before.description.is_empty() => new_skill(text, '~', after)?,
             (Some(before), Some(after)) => changed_skill(text, before, after)?,
             (None, Some(after)) => new_skill(text, '+', after)?,
             (Some(before), None) => {
