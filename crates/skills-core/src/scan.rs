@@ -165,8 +165,8 @@ fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Opt
         findings.add_for_file(Detector::NotScanned, path, Some(&detail));
     }
     let is_reported = matches!(content, Content::Binary(Detector::ArchiveFile | Detector::ProgramFile, _));
-    if !is_reported && let Some(archive) = kinds::hidden_archive(&head.bytes) {
-        findings.add_for_file(Detector::ArchiveFile, path, Some(archive));
+    if !is_reported && let Some((detector, what)) = kinds::hidden(&head.bytes, is_text) {
+        findings.add_for_file(detector, path, Some(&format!("{what} in a file of another type")));
     }
     if !is_text {
         findings.binary_bytes += head.bytes.len() as u64;

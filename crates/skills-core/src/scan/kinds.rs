@@ -14,8 +14,8 @@ pub(super) enum Content {
     Utf16 { is_big_endian: bool },
     /// An image, audio, font or document. It is scanned for lines of scripts, but not reported.
     Media,
-    /// Another binary file, or a script that begins like an image. Contains the detector that reports it, and a description of
-    /// its type.
+    /// Another binary file, or one whose first bytes are those of an image but whose extension isn't. Contains the detector that reports
+    /// it, and a description of its type.
     Binary(Detector, &'static str),
 }
 
@@ -26,6 +26,14 @@ const PROGRAMS: [&str; 9] = ["pyc", "pyo", "pyd", "class", "dll", "so", "dylib",
 const SCRIPTS: [&str; 30] = [
     "awk", "bash", "bat", "cjs", "cmd", "coffee", "csh", "fish", "groovy", "hta", "jl", "js", "ksh", "lua",
     "mjs", "mts", "php", "pl", "pm", "ps1", "psm1", "py", "pyw", "r", "rb", "sh", "tcl", "ts", "vbs", "zsh",
+];
+
+/// Extensions of images, audio, fonts and documents. The first bytes alone say little: two are enough for some of these types.
+const MEDIA: [&str; 55] = [
+    "3gp", "aac", "ai", "aif", "aiff", "amr", "avi", "avif", "bmp", "cur", "doc", "docx", "eot", "epub",
+    "flac", "flv", "gif", "heic", "heif", "ico", "jfif", "jpeg", "jpg", "jxl", "m4a", "m4v", "mid", "midi",
+    "mkv", "mov", "mp3", "mp4", "mpeg", "mpg", "odt", "ogg", "opus", "otf", "pdf", "png", "ppt", "pptx",
+    "psd", "tif", "tiff", "ttc", "ttf", "wav", "webm", "webp", "wmv", "woff", "woff2", "xls", "xlsx",
 ];
 
 /// Classifies a file by its path and first bytes.
@@ -42,8 +50,8 @@ pub(super) fn content(path: &str, start: &[u8]) -> Content {
     }
     match sniff(start) {
         Kind::Text => Content::Text,
-        Kind::Image(media_type) if is_script(path) => Content::Binary(Detector::BinaryFile, media_type),
-        Kind::Image(_) => Content::Media,
+        Kind::Image(_) if is_media(path) => Content::Media,
+        Kind::Image(media_type) => Content::Binary(Detector::BinaryFile, media_type),
         // File managers of macOS leave these files in many repositories.
         Kind::Binary(_) if start.starts_with(b"\0\0\0\x01Bud1") && path.ends_with(".DS_Store") => {
             Content::Media
@@ -62,7 +70,7 @@ pub(super) fn content(path: &str, start: &[u8]) -> Content {
                 Some(infer::MatcherType::Archive) if media_type != "application/pdf" => {
                     Content::Binary(Detector::ArchiveFile, media_type)
                 }
-                Some(_) if !is_script(path) => Content::Media,
+                Some(_) if is_media(path) => Content::Media,
                 _ => Content::Binary(Detector::BinaryFile, media_type),
             }
         }
@@ -101,14 +109,32 @@ pub(super) fn program(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns a description of the archive that another file contains, or `None` if there is none.
-pub(super) fn hidden_archive(bytes: &[u8]) -> Option<&'static str> {
+/// The first bytes of programs and archives that are long enough not to occur in pictures by chance.
+const HIDDEN: [(&[u8], Detector, &str); 10] = [
+    (b"\x7FELF\x01\x01\x01", Detector::ProgramFile, "a program for Linux (ELF)"),
+    (b"\x7FELF\x02\x01\x01", Detector::ProgramFile, "a program for Linux (ELF)"),
+    (b"PE\0\0\x4C\x01", Detector::ProgramFile, "a program for Windows (PE)"),
+    (b"PE\0\0\x64\x86", Detector::ProgramFile, "a program for Windows (PE)"),
+    (b"PE\0\0\x64\xAA", Detector::ProgramFile, "a program for Windows (PE)"),
+    (b"\xCF\xFA\xED\xFE\x07\0\0\x01", Detector::ProgramFile, "a program for macOS (Mach-O)"),
+    (b"\xCF\xFA\xED\xFE\x0C\0\0\x01", Detector::ProgramFile, "a program for macOS (Mach-O)"),
+    (b"\xFD7zXZ\0", Detector::ArchiveFile, "xz data"),
+    (b"1AY&SY", Detector::ArchiveFile, "bzip2 data"),
+    (b"7z\xBC\xAF\x27\x1C", Detector::ArchiveFile, "a 7z archive"),
+];
+
+/// Returns the detector and a description of the program or the archive that a file of another type contains. In a text, only archives
+/// are searched for that programs find at any position; the zero bytes of others are reported.
+pub(super) fn hidden(bytes: &[u8], is_text: bool) -> Option<(Detector, &'static str)> {
     if contains_archive(bytes) {
-        Some("a ZIP archive in a file of another type")
+        Some((Detector::ArchiveFile, "a ZIP archive"))
     } else if contains_gzip(bytes) {
-        Some("gzip data in a file of another type")
-    } else {
+        Some((Detector::ArchiveFile, "gzip data"))
+    } else if is_text {
         None
+    } else {
+        let (_, detector, what) = HIDDEN.iter().find(|(start, ..)| memmem::find(bytes, start).is_some())?;
+        Some((*detector, what))
     }
 }
 
@@ -146,6 +172,10 @@ fn is_code(path: &str) -> bool {
 /// Returns true if the extension of a file says that an interpreter runs it, such as `.sh` or `.py`.
 pub fn is_script(path: &str) -> bool {
     SCRIPTS.contains(&extension(path).as_str())
+}
+
+fn is_media(path: &str) -> bool {
+    MEDIA.contains(&extension(path).as_str())
 }
 
 /// Returns true if a file contains instructions for agents, and not for programs.
