@@ -112,6 +112,9 @@ fn renamed_skills_are_selected_by_both_names() {
     assert!(home.printed(&["list"]).contains("planner"));
 }
 
+/// A change of a repository by its author.
+type Change<'a> = &'a dyn Fn(&Repository);
+
 /// The author of a source moves or renames a skill that is pinned, left out or not selected, while the approved version is not in the
 /// cache, as on a machine for CI.
 fn decisions_hold_with_an_empty_cache() {
@@ -131,7 +134,6 @@ fn decisions_hold_with_an_empty_cache() {
         remove(repository, "a");
         write(repository, "plan", "Demo");
     };
-    type Change<'a> = &'a dyn Fn(&Repository);
     let cases: [(&str, Option<&str>, Change<'_>, &[&str]); 6] = [
         ("moved", Some("demo"), &moved, &[]),
         ("another skill gets the name", Some("demo"), &taken, &[]),
