@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use skills_core::text::shown;
+use skills_core::{name::MAX_LOADED_NAME_CHARS, text::shown};
 
 use super::{Pinned, PinnedGit, PinnedWeb};
 use crate::reason::Reason;
@@ -11,8 +11,10 @@ use crate::reason::Reason;
 /// The value in [`Decisions::declined`] for a skill whose removal was declined.
 pub const REMOVED: &str = "removed";
 
-/// The maximum length of a date or a name, in bytes.
+/// The maximum length of a date or the name of a person, in bytes.
 const MAX_TEXT_BYTES: usize = 200;
+/// The maximum length of the name of a skill, in bytes.
+const MAX_NAME_BYTES: usize = 4 * MAX_LOADED_NAME_CHARS;
 
 /// The decisions about single skills of a source. Skills are named by their directory in a repository, or by their name on a web
 /// site.
@@ -100,10 +102,11 @@ impl Decisions {
         self.kept.values().try_for_each(|version| check_version(version))?;
         let declined = self.declined.values().filter(|digest| *digest != REMOVED);
         declined.into_iter().try_for_each(|digest| super::check_digest(digest))?;
-        let texts = self.approved.values().chain(self.approved_by.values()).chain(self.names.values());
-        let is_long = |text: &&String| text.len() > MAX_TEXT_BYTES;
-        match texts.into_iter().find(is_long) {
-            Some(text) => Err(format!("`{:.20}…` is too long", shown(text)).into()),
+        let texts = self.approved.values().chain(self.approved_by.values());
+        let texts = texts.map(|text| (text, MAX_TEXT_BYTES));
+        let names = self.names.values().map(|name| (name, MAX_NAME_BYTES));
+        match texts.chain(names).find(|(text, most)| text.len() > *most) {
+            Some((text, _)) => Err(format!("`{:.20}…` is too long", shown(text)).into()),
             None => Ok(()),
         }
     }

@@ -33,7 +33,9 @@ fn what_cannot_be_read_is_not_written() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("skills.lock");
     let cache = dir.path().join("cache");
-    LockFile::change(&path, &cache, |lock| lock.set("github:b/b", git('a'))).unwrap();
+    let mut longest = git('a');
+    longest.decisions_mut().set_name("a", &"😀".repeat(256));
+    LockFile::change(&path, &cache, |lock| lock.set("github:b/b", longest)).unwrap();
     let before = fs::read_to_string(&path).unwrap();
     let with = |change: fn(&mut Decisions)| {
         let mut pinned = git('a');
@@ -44,6 +46,7 @@ fn what_cannot_be_read_is_not_written() {
     let large = (0..400_000).map(|number| (format!("skills/{number}"), digest.clone())).collect();
     for (pinned, words) in [
         (with(|decisions| _ = decisions.approved_by.insert("a".to_owned(), "n".repeat(201))), "is too long"),
+        (with(|decisions| decisions.set_name("a", &"n".repeat(1025))), "is too long"),
         (with(|decisions| _ = decisions.approved.insert("a".to_owned(), "n".repeat(201))), "is too long"),
         (with(|decisions| _ = decisions.kept.insert("a".to_owned(), "x".to_owned())), "not a commit hash"),
         (with(|decisions| _ = decisions.declined.insert("a".to_owned(), "x".to_owned())), "not a SHA-256"),
