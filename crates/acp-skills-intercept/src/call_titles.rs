@@ -75,13 +75,17 @@ fn kind(tool: &str) -> &'static str {
     }
 }
 
-/// Returns `text` on one line, truncated. It is escaped, because some clients display titles as Markdown.
+/// Returns `text` on one line. If it is too long, its middle is left out, because the end of a path is the name of the file. The text is
+/// escaped, because some clients display titles as Markdown.
 fn short(text: &str) -> String {
     let line = shown(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_CHARS) {
-        Some((cut, _)) => format!("{}…", markdown(&line[..cut])),
-        None => markdown(&line),
+    let at = |index| line.char_indices().nth(index).map_or(line.len(), |(at, _)| at);
+    let chars = line.chars().count();
+    if chars <= MAX_CHARS {
+        return markdown(&line);
     }
+    let (start, end) = (at(MAX_CHARS / 2), at(chars - MAX_CHARS / 2));
+    format!("{}…{}", markdown(&line[..start]), markdown(&line[end..]))
 }
 
 /// Returns the title of a call from its current report.
@@ -157,7 +161,13 @@ pub(crate) fn dress(
 
 /// Keeps the title and the input of a call about which the user is being asked. Otherwise, the agent could change what the user seems to
 /// allow.
-fn keep(message: &Message<'_>, update: Node<'_>, shape: Shape, shown: &Shown, agent: &AgentFacts) -> Pass {
+pub(crate) fn keep(
+    message: &Message<'_>,
+    update: Node<'_>,
+    shape: Shape,
+    shown: &Shown,
+    agent: &AgentFacts,
+) -> Pass {
     let mut edit = Edit::new();
     set(&mut edit, update, "title", &shown.title, shape == Shape::Whole);
     set(&mut edit, update, "kind", kind(CALL_SKILL_TOOL), shape == Shape::Whole);

@@ -316,6 +316,10 @@ impl Interceptor {
                 self.ask_for_agent(key, request, actions);
                 return Pass::Consumed;
             }
+            let shown = call.node.str("toolCallId").and_then(|id| self.pending.shown(key, &id));
+            if let Some(shown) = shown {
+                return call_titles::keep(message, call.node, Shape::Part, shown, &self.agent);
+            }
             return asked(message, &call, session, peers, &self.policy);
         };
         if let Some(tool) = call.ours {

@@ -24,7 +24,7 @@ mod skill_md;
 
 use std::{
     ffi::{OsStr, OsString},
-    hash::{DefaultHasher, Hasher},
+    hash::Hasher,
     io::{self, Read},
     path::Path,
 };
@@ -49,6 +49,7 @@ pub use skill_md::SkillMd;
 
 use crate::{
     frontmatter::MAX_FRONTMATTER_BYTES,
+    hash::hasher,
     skill::{Guard, Skill, Source},
 };
 
@@ -270,7 +271,7 @@ impl Head {
 
 /// Returns the [stamp](Head::stamp) of a file with these bytes and this size.
 fn stamp_of(bytes: &[u8], size: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = hasher();
     let beginning = match bytes.get(..MAX_FRONTMATTER_BYTES) {
         Some(beginning) if bytes.len() > MAX_FRONTMATTER_BYTES => {
             &beginning[..content::char_boundary(beginning)]

@@ -94,6 +94,7 @@ pub mod exec;
 pub mod fetch;
 pub mod files;
 pub mod frontmatter;
+mod hash;
 pub mod instructions;
 pub mod json;
 mod last_good;

@@ -15,7 +15,7 @@ mod usage;
 use std::{
     borrow::Cow,
     fmt,
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{Hash, Hasher},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -36,6 +36,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    hash::hasher,
     name::SkillName,
     tool::{SkillTool, ToolProvider, Variables},
 };
@@ -367,7 +368,7 @@ impl Skill {
 }
 
 fn hash(value: &impl Hash) -> Cow<'static, str> {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = hasher();
     value.hash(&mut hasher);
     Cow::Owned(hasher.finish().to_string())
 }

@@ -1,7 +1,8 @@
 //! [`Words`]: a vocabulary of word stems.
 
+use std::collections::HashMap;
+
 use rust_stemmers::Stemmer;
-use rustc_hash::FxHashMap;
 
 use super::{
     language::{LANGUAGES, Language},
@@ -11,11 +12,12 @@ use super::{
 /// A vocabulary that maps each stem to a number: 0, 1, 2… in the order in which they are found.
 #[derive(Default)]
 pub struct Words {
-    stems: FxHashMap<Box<str>, u32>,
+    /// Words are untrusted, so the hash of these maps has a random key. With a known one, all words could have the same hash.
+    stems: HashMap<Box<str>, u32>,
     /// The languages of the texts, with their stemmers.
     languages: Vec<(Language, Stemmer)>,
     /// Caches of the stems' numbers by word, by language, because stemming is slow. Also says which words are stop words.
-    seen: [FxHashMap<Box<str>, (u32, bool)>; LANGUAGES],
+    seen: [HashMap<Box<str>, (u32, bool)>; LANGUAGES],
 }
 
 /// A word of a query.
@@ -117,7 +119,19 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::BuildHasher;
+
     use super::*;
+
+    /// With the hash of `rustc-hash`, these words have the same hash, so that each of them was compared with all others.
+    #[test]
+    fn authors_cannot_choose_words_with_the_same_hash() {
+        let words = Words::default();
+        let [a, b] = ["00000001", "00000002"].map(|end| format!("ytm1e2tjs1lcsovikey00000fqewfo0k{end}"));
+        assert_ne!(words.stems.hasher().hash_one(&a), words.stems.hasher().hash_one(&b));
+        let seen = words.seen[0].hasher();
+        assert_ne!(seen.hash_one(&a), seen.hash_one(&b));
+    }
 
     #[test]
     fn stop_words_and_repeated_stems_are_dropped_from_queries() {

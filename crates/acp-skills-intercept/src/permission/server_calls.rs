@@ -142,6 +142,8 @@ impl Interceptor {
         };
         let title = call_titles::titled(&call.skill, &call.tool, self.client);
         let request = self.ids.new_question();
+        // A second question about the same call would replace the first one in the client.
+        let call_id = call_id.filter(|id| self.pending.shown(key, id).is_none());
         let call_id = call_id.unwrap_or_else(|| request.clone());
         let tool_call = json!({
             "toolCallId": call_id,

@@ -119,10 +119,17 @@ fn calls_of_each_agent_have_readable_titles() {
             "execute",
         ),
         ("run_skill_script", json!({}), "Skill script", "execute"),
+        // The name of the file is at the end of a path.
+        (
+            "run_skill_script",
+            json!({ "skill": "forms", "script": format!("scripts/{}destroy.sh", "./".repeat(60)) }),
+            &format!("forms: scripts/{}…{}destroy.sh", "./".repeat(16), "./".repeat(15)),
+            "execute",
+        ),
         (
             "activate_skill",
             json!({ "name": "x".repeat(100) }),
-            &format!("Skill: {}…", "x".repeat(80)),
+            &format!("Skill: {}…{}", "x".repeat(40), "x".repeat(40)),
             "read",
         ),
     ] {

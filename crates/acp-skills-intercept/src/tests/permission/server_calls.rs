@@ -329,6 +329,31 @@ fn a_question_keeps_its_title() {
     }
 }
 
+/// While the user is asked about a call, other questions about a call with the same id don't look like that question.
+#[test]
+fn a_second_question_keeps_the_title_of_the_first() {
+    let tool = "mcp__acp-skills__call_skill_tool";
+    let mut fixture = fixture(CLAUDE, policy());
+    fixture.prompt(2, "s", &["hello"]);
+    let id = asks(&mut fixture);
+    let mut harmless = call("Read", &json!({ "file": "README.md" }));
+    harmless["_meta"] = json!({ "claudeCode": { "toolName": "Read" } });
+    harmless["kind"] = "read".into();
+    let out = ask(&mut fixture, &harmless, None);
+    let shown = &out.client()["params"]["toolCall"];
+    assert_eq!((&shown["title"], &shown["kind"]), (&json!("git: look"), &json!("execute")), "{shown}");
+    assert_eq!(shown.get("rawInput"), None);
+    let out = ask(&mut fixture, &call(tool, &json!({ "skill": "git", "tool": "list" })), None);
+    let shown = &out.client()["params"]["toolCall"];
+    assert_eq!(shown["title"], "git: list");
+    assert_ne!(shown["toolCallId"], "1");
+    // After the answer, a question has the agent's title again.
+    let result = json!({ "outcome": { "outcome": "selected", "optionId": "reject" } });
+    fixture.client(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    let out = ask(&mut fixture, &harmless, None);
+    assert_eq!(out.client()["params"]["toolCall"]["title"], "x");
+}
+
 /// The client can pass another server of the same name.
 #[test]
 fn permissions_end_when_the_session_is_opened_again() {
