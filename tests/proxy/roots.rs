@@ -43,7 +43,8 @@ impl Roots {
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
-        dunce::canonicalize(self.directory.path()).expect("a directory").join(path)
+        let directory = dunce::canonicalize(self.directory.path()).expect("a directory");
+        directory.join(path.split('/').collect::<PathBuf>())
     }
 
     pub(crate) fn text(&self, path: &str) -> String {

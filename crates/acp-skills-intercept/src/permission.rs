@@ -145,14 +145,14 @@ fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<
 
 /// Returns the id of the offered option of this kind. The names of options differ between agents.
 ///
-/// If several options allow a call that is not ours, they also do something else, such as switching the mode or answering a
-/// question. Only the user can choose then, so the result is `None`.
-fn option(message: &Message<'_>, kind: &str, is_ours: bool) -> Option<String> {
+/// If several options allow a call, they also do something else, such as switching the mode or answering a question. Only the user can
+/// choose then, so the result is `None`, unless the call is harmless.
+fn option(message: &Message<'_>, kind: &str, is_harmless: bool) -> Option<String> {
     let options = message.param(&["options"])?;
     let mut offered =
         options.elements().filter(|option| option.get("kind").is_some_and(|given| given.is_str(kind)));
     let option = offered.next()?;
-    let is_clear = is_ours || kind != "allow_once" || offered.next().is_none();
+    let is_clear = is_harmless || kind != "allow_once" || offered.next().is_none();
     Some(option.str("optionId").filter(|_| is_clear)?.into_owned())
 }
 
@@ -266,6 +266,10 @@ impl Interceptor {
         }
         let Some(call) = Call::read(message, session, &self.agent) else { return Pass::Untouched };
         let decision = match call.ours {
+            Some(_) if server_calls::is_allowed_in_session(&call, session) => Decision::Choose(
+                "allow_once",
+                "allowed a tool of a skill: you allowed it in this session".to_owned(),
+            ),
             Some(tool) if !allows(tool, &self.policy) => Decision::Ask(None),
             Some(tool) => {
                 let has_room = self.pending.next_calls(session.key()) < MAX_NEXT_CALLS;
@@ -289,7 +293,8 @@ impl Interceptor {
         }
         let choice = match &decision {
             Decision::Choose(kind, why) => {
-                option(message, kind, call.ours.is_some()).map(|option| (*kind, option, why.clone()))
+                let is_harmless = call.ours.is_some_and(|tool| HARMLESS.contains(&tool));
+                option(message, kind, is_harmless).map(|option| (*kind, option, why.clone()))
             }
             _ => None,
         };
@@ -322,7 +327,7 @@ impl Interceptor {
             }
             return asked(message, &call, session, peers, &self.policy);
         };
-        if let Some(tool) = call.ours {
+        if let Some(tool) = call.ours.filter(|tool| HARMLESS.contains(tool)) {
             session.claims.granted(Claim::new(tool, call.input));
         }
         actions.to_client.extend(announcement(&call, session, peers, &self.policy));

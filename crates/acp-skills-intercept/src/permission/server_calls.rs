@@ -282,20 +282,30 @@ impl ToolRequest {
         session: &mut Session,
         peers: Peers<'_>,
     ) -> Option<Self> {
-        let tool = call.ours.filter(|tool| *tool == CALL_SKILL_TOOL)?;
-        // Gemini reports the input only as the text that the user sees.
-        let content = call.node.get("content").and_then(|content| content.elements().next());
-        let text = content.and_then(|content| content.at(&["content", "text"])?.as_str());
-        let input = call.input.or_else(|| Node::parse(text.as_ref()?.as_bytes()));
-        let asked = ServerCall::read(input)?;
-        call_titles::note(call.node, tool, session, peers);
+        let asked = server_call(call)?;
+        let options = Options::read(message.param(&["options"]))?;
+        call_titles::note(call.node, CALL_SKILL_TOOL, session, peers);
         Some(Self {
             id: message.id()?,
             call_id: call.node.str("toolCallId").map(Cow::into_owned).filter(|id| id.len() <= MAX_CALL_ID),
             call: asked,
-            options: Options::read(message.param(&["options"])),
+            options,
         })
     }
+}
+
+/// Returns the call of a tool behind a skill that the agent asks about, if it is one.
+fn server_call(call: &Call<'_>) -> Option<ServerCall> {
+    call.ours.filter(|tool| *tool == CALL_SKILL_TOOL)?;
+    // Gemini reports the input only as the text that the user sees.
+    let content = call.node.get("content").and_then(|content| content.elements().next());
+    let text = content.and_then(|content| content.at(&["content", "text"])?.as_str());
+    ServerCall::read(call.input.or_else(|| Node::parse(text.as_ref()?.as_bytes())))
+}
+
+/// Returns true if the agent asks about a tool that the user has allowed for the session.
+pub(super) fn is_allowed_in_session(call: &Call<'_>, session: &Session) -> bool {
+    server_call(call).is_some_and(|call| session.server_calls.are_allowed(&call))
 }
 
 /// The user's choice in a question about a call.
@@ -319,13 +329,11 @@ impl Choice {
         }
     }
 
-    /// Returns the option of the agent for this choice.
+    /// Returns the option of the agent for this choice. The proxy itself remembers what the user has allowed for the session.
     fn option(self, options: Options) -> Option<String> {
-        let Options { once, always, reject } = options;
         match self {
-            Self::Allow => once.or(always),
-            Self::Always => always.or(once),
-            Self::Reject => reject,
+            Self::Allow | Self::Always => Some(options.once),
+            Self::Reject => options.reject,
             Self::Nothing => None,
         }
     }

@@ -43,24 +43,27 @@ pub(crate) struct ServerCalls {
     pub(crate) turn: u64,
 }
 
-/// The ids of the options in a request of the agent, by their kind.
-#[derive(Debug, Clone, Default)]
+/// The ids of the options in a request of the agent.
+#[derive(Debug, Clone)]
 pub(crate) struct Options {
-    pub(crate) once: Option<String>,
-    pub(crate) always: Option<String>,
+    /// The option that allows this call only.
+    pub(crate) once: String,
     pub(crate) reject: Option<String>,
 }
 
 impl Options {
-    /// Reads the options of a request for permission.
-    pub(crate) fn read(options: Option<Node<'_>>) -> Self {
-        let of = |kind: &str| {
-            let mut offered = options.into_iter().flat_map(|options| options.elements());
-            let option = offered.find(|option| option.get("kind").is_some_and(|given| given.is_str(kind)))?;
-            Some(option.str("optionId")?.into_owned())
+    /// Reads the options of a request for permission. Options that allow more than this call are left out: they allow all calls of our
+    /// server, or change a mode of the agent, while the user allows a single tool behind a skill. Returns `None` if it is not certain
+    /// which option allows this call.
+    pub(crate) fn read(options: Option<Node<'_>>) -> Option<Self> {
+        let of = |kind| {
+            let offered = options.into_iter().flat_map(|options| options.elements());
+            offered.filter(move |option| option.get("kind").is_some_and(|given| given.is_str(kind)))
         };
-        let reject = of("reject_once").or_else(|| of("reject_always"));
-        Self { once: of("allow_once"), always: of("allow_always"), reject }
+        let id = |option: Option<Node<'_>>| Some(option?.str("optionId")?.into_owned());
+        let mut allowing = of("allow_once");
+        let once = id(allowing.next()).filter(|_| allowing.next().is_none())?;
+        Some(Self { once, reject: id(of("reject_once").next().or_else(|| of("reject_always").next())) })
     }
 }
 
@@ -98,9 +101,14 @@ impl ServerCalls {
         self.always.insert((skill, tool));
     }
 
+    /// Returns true if the user has allowed all calls of the tool.
+    pub(crate) fn are_allowed(&self, call: &ServerCall) -> bool {
+        self.always.contains(&(call.skill.clone(), call.tool.clone()))
+    }
+
     /// Returns true if the user has allowed the call. The permission for a single call is used up.
     pub(crate) fn take(&mut self, call: &ServerCall) -> bool {
-        if self.always.contains(&(call.skill.clone(), call.tool.clone())) {
+        if self.are_allowed(call) {
             return true;
         }
         let index = self.allowed.iter().position(|allowed| allowed == call);
@@ -226,14 +234,24 @@ mod tests {
     }
 
     #[test]
-    fn options_by_their_kind() {
-        let options = json!([
-            { "optionId": "never", "kind": "reject_always" },
-            { "optionId": "odd", "kind": "something" },
-            { "optionId": "once", "kind": "allow_once" },
-            { "optionId": "other", "kind": "allow_once" },
-        ]);
-        let Options { once, always, reject } = Options::read(Node::parse(options.to_string().as_bytes()));
-        assert_eq!((once.as_deref(), always, reject.as_deref()), (Some("once"), None, Some("never")));
+    fn only_an_option_for_one_call_allows() {
+        let never = json!({ "optionId": "never", "kind": "reject_always" });
+        let always = json!({ "optionId": "always", "kind": "allow_always" });
+        let once = json!({ "optionId": "once", "kind": "allow_once" });
+        let mode = json!({ "optionId": "mode", "kind": "allow_once" });
+        for (options, expected) in [
+            (
+                json!([never, { "optionId": "odd", "kind": "something" }, always, once]),
+                Some(("once", Some("never"))),
+            ),
+            (json!([once]), Some(("once", None))),
+            (json!([never, once, mode]), None),
+            (json!([never, always]), None),
+            (json!({}), None),
+        ] {
+            let read = Options::read(Node::parse(options.to_string().as_bytes()));
+            let read = read.as_ref().map(|Options { once, reject }| (once.as_str(), reject.as_deref()));
+            assert_eq!(read, expected, "{options}");
+        }
     }
 }

@@ -194,7 +194,8 @@ fn the_agent_gets_its_own_option() {
     let selected = |option: &str| json!({ "outcome": "selected", "optionId": option });
     for (option, expected, is_allowed_later) in [
         ("allow", selected("proceed_once"), true),
-        ("always", selected("always"), true),
+        // The proxy remembers this. The agent's own option could allow all tools of our server, or change a mode of the agent.
+        ("always", selected("proceed_once"), true),
         ("reject", selected("no"), false),
         ("?", selected("no"), false),
     ] {
@@ -203,6 +204,11 @@ fn the_agent_gets_its_own_option() {
         let question = asks(&mut fixture);
         assert_eq!(selects(&mut fixture, &question, option), expected);
         assert_eq!(is_allowed(&mut fixture), is_allowed_later, "{option}");
+        // The next request for the same tool is only answered if all calls are allowed.
+        let input = json!({ "skill": "git", "tool": "look", "input": { "at": 1 } });
+        let out = ask(&mut fixture, &call("mcp__acp-skills__call_skill_tool", &input), None);
+        let expected = if option == "always" { "proceed_once" } else { "asked" };
+        assert_eq!(outcome(&out), expected, "{option}");
     }
     let cancelled = json!({ "outcome": "cancelled" });
     for answer in [
