@@ -15,6 +15,9 @@ use super::{
     Wanted, not_approved, refusal,
 };
 
+/// The maximum number of missing skills that are reported one by one.
+const MAX_MISSING: usize = 20;
+
 /// Loads the skills of a repository from the directories of their commits, of which the first one is that of the source.
 pub(super) fn of_repository(
     address: &Address,
@@ -149,24 +152,45 @@ pub(super) fn add_part(
         seen.extend(places.into_iter().flatten().map(|dir| approved::relative(&real, dir)));
         skills.skip(skipped.clone());
     }
-    // The user could remove a skill from the cache, and the cache also says which skills the version has. So each approved skill is
-    // accounted for.
-    let is_expected = |path: &str| {
-        let shadowed = found.shadowed().iter().chain(hidden.shadowed());
-        let mut dirs = shadowed.filter_map(|shadowed| shadowed.path.as_deref()?.parent());
-        let is_shadowed = dirs.any(|dir| approved::relative(&real, dir) == path);
-        is_shadowed || !wanted.nested && approved::is_within_approved(path, pinned)
-    };
+    let shadowed = found.shadowed().iter().chain(hidden.shadowed());
+    let shadowed = shadowed.filter_map(|shadowed| shadowed.path.as_deref()?.parent());
+    seen.extend(shadowed.map(|dir| approved::relative(&real, dir)));
+    if found.len() < wanted.max_skills {
+        add_missing(skills, &mut others, &seen, address, root, pinned, wanted);
+    }
+    others
+}
+
+/// Reports the approved skills that were not `seen`. The user could remove a skill from the cache, and the cache also says which skills the
+/// version has, so each approved skill is accounted for.
+fn add_missing(
+    skills: &mut SkillSetBuilder,
+    others: &mut BTreeMap<String, String>,
+    seen: &HashSet<String>,
+    address: &Address,
+    root: &Path,
+    pinned: &PinnedGit,
+    wanted: &Wanted<'_>,
+) {
+    let is_expected = |path: &str| !wanted.nested && approved::is_within_approved(path, pinned);
     let unseen = pinned.skills.keys().filter(|path| !seen.contains(*path) && !is_expected(path));
-    for path in unseen.take_while(|_| found.len() < wanted.max_skills) {
+    let mut missing = 0;
+    for path in unseen {
         let name = others.remove(path).and_then(|name| SkillName::new(&name));
         if name.as_ref().is_some_and(|name| wanted.filters.iter().any(|filter| !filter.takes(name))) {
             continue;
         }
-        let why = name.map_or_else(|| gone(address, path), |name| not_approved(address, &name, true));
-        skills.skip(Skipped::new(root.join(path), vec![why]));
+        missing += 1;
+        if missing <= MAX_MISSING {
+            let why = name.map_or_else(|| gone(address, path), |name| not_approved(address, &name, true));
+            skills.skip(Skipped::new(root.join(path), vec![why]));
+        }
     }
-    others
+    if missing > MAX_MISSING {
+        let what = format!("{} more approved skills of {address} are missing", missing - MAX_MISSING);
+        let why = Diagnostic::error("source-skill-missing", what);
+        skills.skip(Skipped::new(root.to_owned(), vec![why]));
+    }
 }
 
 /// Someone can have removed the skill from the cache, together with the record that it exists.
@@ -207,6 +231,12 @@ mod tests {
         let [(path, why)] = skipped[..] else { panic!("{skipped:?}") };
         assert_eq!(*path, root.join("b/gone"));
         assert!(why.code == "source-skill-missing" && why.message.contains("`b/gone`"), "{why:?}");
+        // A lock file can name very many.
+        let many = (0..30).map(|number| (format!("c/{number}"), "0".repeat(64)));
+        let pinned = PinnedGit::new("c".repeat(40), many.collect());
+        let set = of_repository(&address, &[(root, pinned.clone())], &pinned, &wanted);
+        let last = &set.skipped().last().expect("skills").diagnostics[0];
+        assert_eq!((set.skipped().len(), last.message.split(' ').next()), (MAX_MISSING + 1, Some("10")));
     }
 
     /// Two ways to remove a skill from the cache without a fetch, which the list of skills in the cache doesn't show.

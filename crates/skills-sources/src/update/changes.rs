@@ -18,6 +18,9 @@ use crate::disk::error_text;
 /// quadratic. If there are more, the whole new version is shown.
 const MAX_DIFF_LINES: usize = 2_000;
 
+/// The maximum number of comparisons of lines for all diffs of a source. They take about three seconds. Further files are shown as a whole.
+const MAX_COMPARISONS: usize = 4 * MAX_DIFF_LINES * MAX_DIFF_LINES;
+
 /// The maximum number of lines of both versions together for which a diff is made, because it needs about 50 bytes of memory for each
 /// line. If there are more, the whole new version is shown.
 const MAX_LINES: usize = 500_000;
@@ -120,11 +123,13 @@ fn file_changes(
     for file in before.iter().flat_map(|before| &before.files) {
         if !after.files.iter().any(|after| after.path == file.path) {
             let mut removed = FileChange::new(&file.path, FileChangeKind::Removed);
-            removed.diff = known(&file.path).and_then(|content| diff(&file.path, &content, b""));
+            let content = known(&file.path);
+            removed.diff =
+                content.and_then(|content| diff(&file.path, &content, b"", &mut budget.comparisons));
             changes.push(removed);
         }
     }
-    match changed_files(dir, after, known) {
+    match changed_files(dir, after, known, &mut budget.comparisons) {
         Ok(changed) => changes.extend(changed),
         // The checksum is what will be approved, so no file can be shown without it.
         Err(why) => return unseen(after, &why),
@@ -140,6 +145,7 @@ fn changed_files(
     dir: &Path,
     skill: &OfferedSkill,
     known: impl Fn(&str) -> Option<Vec<u8>>,
+    comparisons: &mut usize,
 ) -> Result<Vec<FileChange>, NotShown> {
     let mut changes = Vec::new();
     let mut sha256 = digest::Files::default();
@@ -149,7 +155,7 @@ fn changed_files(
         sha256.add(path, &content);
         let known = known(path);
         if known.as_ref() != Some(&content) {
-            changes.push(FileChange::between(path, known.as_deref(), &content));
+            changes.push(FileChange::between(path, known.as_deref(), &content, comparisons));
         }
     }
     let is_offered = sha256.digest().to_string() == skill.sha256;
@@ -179,12 +185,13 @@ impl FileChange {
         Self { path: path.to_owned(), kind, diff: None, text: None, unseen: None, size: None }
     }
 
-    fn between(path: &str, before: Option<&[u8]>, after: &[u8]) -> Self {
+    /// Compares two versions of a file. `comparisons` is the number of comparisons of lines that are left.
+    fn between(path: &str, before: Option<&[u8]>, after: &[u8], comparisons: &mut usize) -> Self {
         let kind = if before.is_some() { FileChangeKind::Changed } else { FileChangeKind::Added };
         let mut change = Self { size: Some(after.len() as u64), ..Self::new(path, kind) };
         match text_of(path, after) {
             Some(text) => {
-                change.diff = diff(path, before.unwrap_or_default(), after);
+                change.diff = diff(path, before.unwrap_or_default(), after, comparisons);
                 change.text = change.diff.is_none().then_some(text);
             }
             None => change.unseen = Some(media_type(after).to_owned()),
@@ -193,8 +200,8 @@ impl FileChange {
     }
 }
 
-/// Returns a unified diff, or `None` if a version is not UTF-8, or if they differ in too many lines.
-fn diff(path: &str, old: &[u8], new: &[u8]) -> Option<String> {
+/// Returns a unified diff, or `None` if a version is not UTF-8, if they differ in too many lines, or if no `comparisons` are left.
+fn diff(path: &str, old: &[u8], new: &[u8], comparisons: &mut usize) -> Option<String> {
     text_of(path, old)?;
     let old = std::str::from_utf8(old).ok()?;
     let new = std::str::from_utf8(new).ok()?;
@@ -212,6 +219,7 @@ fn diff(path: &str, old: &[u8], new: &[u8]) -> Option<String> {
     if removed.min(added) > 0 && removed.max(added) > MAX_DIFF_LINES {
         return None;
     }
+    *comparisons = comparisons.checked_sub(removed * added)?;
     let mut options = diffy::DiffOptions::new();
     options.set_original_filename(path.to_owned()).set_modified_filename(path.to_owned());
     Some(options.create_patch(old, new).to_string())
@@ -226,7 +234,7 @@ mod tests {
         before: Option<&[u8]>,
         after: &[u8],
     ) -> (Option<String>, Option<String>, Option<String>) {
-        let change = FileChange::between(path, before, after);
+        let change = FileChange::between(path, before, after, &mut { MAX_COMPARISONS });
         let body = change.diff.map(|diff| diff.splitn(3, '\n').nth(2).unwrap().to_owned());
         (body, change.text, change.unseen)
     }
@@ -307,6 +315,21 @@ mod tests {
             let (diff, text, unseen) = between("a.md", before, after.as_bytes());
             assert!(diff.is_none() && text.as_ref() == Some(after) && unseen.is_none());
         }
+    }
+
+    /// Many files with different lines must not take quadratic time, either. The budget is for all of them.
+    #[test]
+    fn all_diffs_of_a_source_have_a_common_limit() {
+        let (before, after) = ("a\n".repeat(10), "b\n".repeat(10));
+        let mut comparisons = 250;
+        let mut has_diff = || {
+            let change =
+                FileChange::between("a.md", Some(before.as_bytes()), after.as_bytes(), &mut comparisons);
+            assert!(change.diff.is_some() || change.text.as_ref() == Some(&after));
+            change.diff.is_some()
+        };
+        assert_eq!([has_diff(), has_diff(), has_diff(), has_diff()], [true, true, false, false]);
+        assert!(FileChange::between("a.md", None, after.as_bytes(), &mut comparisons).diff.is_some());
     }
 
     /// A file with many different lines must not take quadratic time.

@@ -1,8 +1,8 @@
 //! [`Comparison`]: a source as it is now, compared with its approved version.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use skills_core::SkillName;
+use skills_core::{SkillName, order};
 
 use super::{
     super::{
@@ -67,18 +67,22 @@ impl Rejected {
 impl Offer {
     /// Adds the approved skills that are not in the cache (`stored`): to their changes, and as removals if they are not in this offer.
     fn add_unknown(&self, changes: &mut Vec<SkillChange>, approved: &Pinned, stored: Option<&Self>) {
-        for (path, digest) in approved.skills().into_iter().flatten() {
-            let has = |offer: &Self| offer.skills.iter().any(|skill| skill.path == *path);
-            if stored.is_some_and(has) {
-                continue;
-            }
-            let before = Some(OfferedSkill::unknown(approved, path, digest));
-            if let Some(change) = changes.iter_mut().find(|change| change.path == *path) {
-                change.before = before;
-            } else if !has(self) {
-                changes.push(SkillChange { path: path.clone(), before, after: None, files: Vec::new() });
+        let paths = |offer: &Self| order::set(offer.skills.iter().map(|skill| skill.path.clone()));
+        let (here, stored) = (paths(self), stored.map(paths).unwrap_or_default());
+        let mut unknown: BTreeMap<_, _> =
+            order::map(approved.skills().into_iter().flatten().filter(|(path, _)| !stored.contains(*path)));
+        for change in changes.iter_mut() {
+            if let Some(digest) = unknown.remove(&change.path) {
+                change.before = Some(OfferedSkill::unknown(approved, &change.path, digest));
             }
         }
+        let gone = unknown.into_iter().filter(|(path, _)| !here.contains(*path));
+        changes.extend(gone.map(|(path, digest)| SkillChange {
+            path: path.clone(),
+            before: Some(OfferedSkill::unknown(approved, path, digest)),
+            after: None,
+            files: Vec::new(),
+        }));
     }
 
     /// Moves approved skills that were renamed from the skills that the filters leave out to those that are gone. Otherwise, a new name

@@ -34,7 +34,7 @@ impl SkillChange {
             };
             let mut bytes = Vec::new();
             content.read_to_end(&mut bytes)?;
-            files.push(FileChange::between(path, None, &bytes));
+            files.push(FileChange::between(path, None, &bytes, &mut 0));
             offered.push(offered_file(dir, path.to_owned()));
             Ok(Some(Sha256::of(&bytes)))
         })?;

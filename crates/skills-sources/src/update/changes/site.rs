@@ -1,4 +1,5 @@
-//! Fetches the files of a web site, so that they can be shown. A [`Budget`] limits the time and the size of all files of a source.
+//! Fetches the files of a web site, so that they can be shown. A [`Budget`] limits the time and the size of all files of a source, and the
+//! work of comparing them.
 
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use skills_core::{
     files::{FileContent, MAX_REMOTE_FILE_BYTES},
 };
 
-use super::{FileChange, FileChangeKind, OfferedSkill, is_skill_md};
+use super::{FileChange, FileChangeKind, MAX_COMPARISONS, OfferedSkill, is_skill_md};
 use crate::git::Limits;
 
 /// The number of bytes that a file counts at least, because each file takes a request. By default, this allows 4,096 files.
@@ -18,6 +19,8 @@ const MIN_FILE_BYTES: u64 = 64 * 1024;
 pub(super) struct Budget {
     deadline: Instant,
     bytes: u64,
+    /// The number of comparisons of lines that are left for diffs.
+    pub(super) comparisons: usize,
     /// True if the site didn't answer a request in time. Then there are no further requests.
     is_stalled: bool,
 }
@@ -25,7 +28,8 @@ pub(super) struct Budget {
 impl Budget {
     /// Starts with all of the limits.
     pub(super) fn new(limits: &Limits) -> Self {
-        Self { deadline: Instant::now() + limits.total, bytes: limits.bytes, is_stalled: false }
+        let deadline = Instant::now() + limits.total;
+        Self { deadline, bytes: limits.bytes, comparisons: MAX_COMPARISONS, is_stalled: false }
     }
 
     /// Fetches a file.
