@@ -21,7 +21,10 @@ mod commands;
 mod paths;
 mod programs;
 
-use crate::{tool_paths::only_path, workspace::Workspace};
+use crate::{
+    tool_paths::{has_path, only_path},
+    workspace::Workspace,
+};
 use acp_skills_wire::Node;
 
 /// The result of matching a call with patterns.
@@ -65,10 +68,14 @@ fn one(
     if !names(tool, name) {
         return Match::Outside;
     }
-    let Some(argument) = argument.filter(|argument| !matches!(*argument, "" | "*" | "**" | ":*")) else {
+    let Some(argument) = argument.filter(|argument| !matches!(*argument, "" | ":*")) else {
         return Match::Inside;
     };
-    let Some(input) = input else { return Match::Unsure };
+    let is_any = matches!(argument, "*" | "**");
+    let Some(input) = input else { return if is_any { Match::Inside } else { Match::Unsure } };
+    if is_any && (input.get("command").is_some() || !has_path(input)) {
+        return Match::Inside;
+    }
     if let Some(domain) = argument.strip_prefix("domain:") {
         return domains(domain, input);
     }
@@ -76,7 +83,13 @@ fn one(
         return commands::match_command(argument, input, workspace.cwd.as_deref());
     }
     let path = real.map(str::to_owned).or_else(|| only_path(input));
-    path.map_or(Match::Unsure, |path| paths::match_path(argument, &path, workspace))
+    let matched = |path: String| match argument {
+        // The author may mean every file, or the files of the project.
+        "*" | "**" if paths::match_path("**", &path, workspace) == Match::Outside => Match::Unsure,
+        "*" => paths::match_path("**", &path, workspace),
+        _ => paths::match_path(argument, &path, workspace),
+    };
+    path.map_or(Match::Unsure, matched)
 }
 
 /// Returns true if the pattern `tool` matches the tool `name`. Case is ignored.
@@ -186,6 +199,16 @@ mod tests {
             ("Edit(src/**)", "Edit", r#"{"file_path":"src/b.rs"}"#, Inside),
             ("Edit(src/**)", "Edit", r#"{"file_path":"./src/b.rs"}"#, Inside),
             ("Edit(/src/**)", "Edit", r#"{"file_path":"/project/src/b.rs"}"#, Inside),
+            // It is not certain if these patterns mean the project or the whole machine.
+            ("Edit(**)", "Edit", r#"{"file_path":"/project/src/b.rs"}"#, Inside),
+            ("Edit(*)", "Edit", r#"{"file_path":"/project/src/b.rs"}"#, Inside),
+            ("Edit(**)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Unsure),
+            ("Edit(*)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Unsure),
+            ("Edit(*)", "Edit", r#"{"file_path":"a","path":"b"}"#, Unsure),
+            ("Edit(/**)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Unsure),
+            ("Edit(/etc/*)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Unsure),
+            ("Edit(//etc/*)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Inside),
+            ("Fetch(*)", "Fetch", r#"{"id":"a"}"#, Inside),
             ("Edit(src/*)", "Edit", r#"{"file_path":"src/a/b.rs"}"#, Outside),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/project/src/../.git/config"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Outside),

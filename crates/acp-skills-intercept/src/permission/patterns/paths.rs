@@ -48,7 +48,6 @@ fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
         (Some(pattern), _) if is_absolute => (pattern.to_owned(), path.to_owned()),
         (Some(_), _) => return Match::Unsure,
         (None, Some(inside)) => (relative.to_owned(), inside.to_owned()),
-        // This may be an absolute path that was written with a single slash.
         (None, None) if is_absolute && pattern.starts_with('/') => (pattern.to_owned(), path.to_owned()),
         (None, None) if is_absolute => return Match::Outside,
         (None, None) => (relative.to_owned(), path.to_owned()),
@@ -56,7 +55,10 @@ fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
     let (Some(exact), Some(alike)) = (glob(&pattern, false), glob(&pattern, true)) else {
         return Match::Unsure;
     };
+    // This may be an absolute path that was written with a single slash.
+    let is_guess = absolute.is_none() && pattern.starts_with('/');
     match (exact.is_match(&path), alike.is_match(&path)) {
+        (true, _) if is_guess => Match::Unsure,
         (true, _) => Match::Inside,
         (false, true) => Match::Unsure,
         (false, false) => Match::Outside,
