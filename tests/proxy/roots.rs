@@ -23,6 +23,8 @@ crate::trials!(
     a_linked_skill_belongs_to_its_own_project,
     #[cfg(unix)]
     a_single_linked_skill_belongs_to_its_own_project,
+    #[cfg(unix)]
+    a_linked_skill_is_not_trusted_in_advance,
     the_list_changes_when_a_session_is_entered_again,
     a_copy_of_a_session_has_its_own_roots,
     roots_are_watched,
@@ -244,6 +246,27 @@ fn a_single_linked_skill_belongs_to_its_own_project() {
             let dir = roots.text("b");
             assert_eq!(roots.home.printed(&["untrust", "--dir", &dir]), "No longer trusted: `review`.\n");
         }
+    }
+}
+
+/// The user trusts the skills of one directory in advance. A link in another directory leads to a skill in the trusted one that its own
+/// search doesn't find, such as one of a dependency.
+#[cfg(unix)]
+fn a_linked_skill_is_not_trusted_in_advance() {
+    for (place, is_searched) in [("a/.skills/review", true), ("a/node_modules/x/skills/review", false)] {
+        let roots = Roots::new();
+        roots.skill(place, "Reviews a.");
+        fs::create_dir_all(roots.path("b/.skills")).expect("a directory");
+        std::os::unix::fs::symlink(roots.path(place), roots.path("b/.skills/review")).expect("a link");
+        let config = json!({ "projects": [{ "path": roots.text("a"), "discover": ["project"], "trust": ["project"] }] });
+        roots.write("skills.yaml", &config.to_string());
+        let mut fixture = Fixture::over_http(roots.proxy().flag("--config", roots.path("skills.yaml")));
+        roots.open(&mut fixture, "a", &["b"]);
+        let said = fixture.ask("/skills");
+        assert_eq!(said.contains("Waiting for your trust"), !is_searched, "{place}: {said}");
+        assert_eq!(said.starts_with("No trusted skills in this session."), !is_searched, "{place}: {said}");
+        fixture.editor.unread();
+        fixture.finish();
     }
 }
 

@@ -34,7 +34,7 @@ impl ProjectSearch {
         let mut skills = SkillSet::builder();
         skills.add(skill, entry.diagnostics.clone());
         let (root, project) = (self.root.clone(), self.project.clone());
-        ProjectFound { root, project, skills: skills.build(), limited: None }
+        ProjectFound { root, project, skills: skills.build(), is_linked: true, limited: None }
     }
 }
 
@@ -43,6 +43,8 @@ pub(super) struct ProjectFound {
     pub(super) root: PathBuf,
     pub(super) project: PathBuf,
     pub(super) skills: SkillSet,
+    /// True if only a link in another root leads to the skill. The project itself doesn't offer it.
+    pub(super) is_linked: bool,
     /// A warning if not all subdirectories were searched.
     pub(super) limited: Option<Skipped>,
 }
@@ -115,6 +117,7 @@ impl ProjectSearches {
                 root: search.root.clone(),
                 project: search.project.clone(),
                 skills: found.skills.filtered(|skill| owner(skill).is_none()),
+                is_linked: false,
                 limited: self.trees.get(&search.root).and_then(|tree| tree.limited.clone()),
             });
             for entry in found.skills.entries() {

@@ -110,11 +110,11 @@ impl DirectoryLibrary {
     /// Removes the skills of a project that are not approved, unless there is no need for approval.
     ///
     /// A search also finds skills in the parent directories of a root, and a root can be a link. Only skills below a directory that
-    /// the user named need no approval.
+    /// the user named need no approval, and only if the search of their own project finds them.
     fn sift(&self, found: &ProjectFound, bounds: &mut Bounds) -> SkillSet {
         let Some(trust) = &self.trust else { return found.skills.clone() };
         let here = self.projects_at(&found.root);
-        let trusting: Vec<_> = here.iter().filter(|project| project.is_trusted).collect();
+        let trusting: Vec<_> = here.iter().filter(|project| project.is_trusted && !found.is_linked).collect();
         let is_trusted = |skill: &Skill| {
             let real = skill.dir().and_then(|dir| dunce::canonicalize(dir).ok());
             real.is_some_and(|real| {
