@@ -172,7 +172,8 @@ fn listen(address: SocketAddr, token_file: Option<&Path>) -> anyhow::Result<(Lis
         let message = format!("cannot listen on {address}: not an address of the loopback interface");
         return Err(UsageError::new(message)
             .hint(
-                "use 127.0.0.1; for a client on another machine, forward the port, for example with `ssh -R`",
+                "use 127.0.0.1; for a client on another machine, forward the port, for example with \
+                 `ssh -o ExitOnForwardFailure=yes -R 127.0.0.1:PORT:127.0.0.1:PORT`",
             )
             .into());
     }
