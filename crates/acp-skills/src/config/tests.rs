@@ -72,7 +72,7 @@ fn errors_have_a_place_and_a_suggestion() {
     );
     check(
         "mcp: tcp\n",
-        expect!["`tcp` should be one of `auto`, `acp`, `http`, `stdio`, `off`: skills.yaml:1:6"],
+        expect!["`tcp` should be one of `auto`, `acp`, `http`, `stdio`, `off`: skills.yaml:1:1"],
     );
     check("max_skills: many\n", expect!["`many` should be a whole number: skills.yaml:1:13"]);
     check(
