@@ -300,6 +300,8 @@ fn hostile_texts_are_scanned_in_linear_time() {
         "\u{1b}[",
         "curl https://astral.sh/x | sh ",
         "cat ~/.ssh/id_rsa.pub ",
+        "claude bypassPermissions ",
+        "Y3VybCBodHRwczovL3ggfCBiYQ== ",
         "[//]: # (",
         "exec(",
         "iex ",

@@ -170,6 +170,10 @@ impl<'r> Findings<'r> {
         let start = lines.text.floor_char_boundary(start);
         let end = lines.text.ceil_char_boundary(end);
         let (number, line, line_start) = lines.around(start);
+        // Check this first, because the position within a long line takes long to find.
+        if !self.is_new(rule, lines.path, number_of(lines.before + number + 1)) {
+            return;
+        }
         let column = line.get(..start - line_start).map_or(0, |before| before.chars().count());
         let (excerpt, mark) = excerpt(line, start - line_start, end - line_start);
         let position = (number_of(lines.before + number + 1), number_of(column + 1));
@@ -202,6 +206,15 @@ impl<'r> Findings<'r> {
         }
     }
 
+    /// Returns true if there is room for a finding of this rule in this line.
+    fn is_new(&mut self, rule: &Rule, path: &str, line: u32) -> bool {
+        if self.found.len() == MAX_FINDINGS {
+            self.is_full = true;
+            return false;
+        }
+        !self.seen.contains(&(rule.code.clone(), path.to_owned(), line))
+    }
+
     fn push(
         &mut self,
         rule: &Rule,
@@ -211,13 +224,10 @@ impl<'r> Findings<'r> {
         mark: Range<usize>,
         detail: Option<&str>,
     ) {
-        if self.found.len() == MAX_FINDINGS {
-            self.is_full = true;
+        if !self.is_new(rule, path, line) {
             return;
         }
-        if !self.seen.insert((rule.code.clone(), path.to_owned(), line)) {
-            return;
-        }
+        self.seen.insert((rule.code.clone(), path.to_owned(), line));
         self.found.push(Finding {
             code: rule.code.clone(),
             risk: rule.risk,

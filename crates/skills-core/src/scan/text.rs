@@ -7,8 +7,9 @@ use super::rules::{Matcher, Place, Rule, Rules};
 /// The maximum number of findings of one rule in one text. More findings add no information, and each costs a search.
 const MAX_OF_A_KIND: usize = 10;
 
-/// The maximum number of exempt matches of one rule in one text. Any match after that is reported.
-const MAX_EXEMPT: usize = 1_000;
+/// The maximum number of exempt matches of one rule in one text. Any match after that is reported. Each search can read the rest of the
+/// text: an alternative of the expression can still match there, although a shorter one has matched.
+const MAX_EXEMPT: usize = 200;
 
 /// Calls `found` for each match of each rule in a text, with its start and end in bytes. Reports one match per rule and line.
 pub(super) fn find<'r>(
@@ -33,19 +34,18 @@ pub(super) fn find<'r>(
             }
             _ => continue,
         }
-        // The end of the line that contains the last finding.
-        let mut from = 0;
-        let mut left = MAX_OF_A_KIND;
-        for place in reportable(pattern, except, text) {
-            if place.start() < from {
-                continue;
-            }
-            found(rule, place.start(), place.end());
-            let rest = &text.as_bytes()[place.end()..];
-            from = memchr::memchr(b'\n', rest).map_or(text.len(), |at| place.end() + at);
-            left -= 1;
-            if left == 0 || from == text.len() {
-                break;
+        let bytes = text.as_bytes();
+        let (mut at, mut number, mut exempt) = (0, 0, 0);
+        while number < MAX_OF_A_KIND
+            && let Some(place) = pattern.find_at(bytes, at)
+        {
+            if is_exempt(except, place, &mut exempt) {
+                at = place.end().max(place.start() + 1);
+            } else {
+                found(rule, place.start(), place.end());
+                number += 1;
+                // Continue in the next line.
+                at = memchr::memchr(b'\n', &bytes[place.end()..]).map_or(text.len(), |end| place.end() + end);
             }
         }
     }
@@ -105,16 +105,14 @@ fn hidden<'t>(rules: &Rules, text: &'t str) -> Vec<(usize, &'t str)> {
 
 /// Returns the start and end of the first match that is not exempt.
 fn first(pattern: &Regex, except: &[Regex], text: &str) -> Option<(usize, usize)> {
-    reportable(pattern, except, text).next().map(|place| (place.start(), place.end()))
+    let mut exempt = 0;
+    let mut matches = pattern.find_iter(text.as_bytes());
+    matches.find(|place| !is_exempt(except, *place, &mut exempt)).map(|place| (place.start(), place.end()))
 }
 
-/// Iterates over the matches that are not exempt.
-fn reportable<'t>(pattern: &Regex, except: &[Regex], text: &'t str) -> impl Iterator<Item = Match<'t>> {
-    let mut exempt = 0;
-    pattern.find_iter(text.as_bytes()).filter(move |place| {
-        let is_exempt =
-            exempt < MAX_EXEMPT && except.iter().any(|pattern| pattern.is_match(place.as_bytes()));
-        exempt += usize::from(is_exempt);
-        !is_exempt
-    })
+/// Returns true if a match is an exception. `exempt` counts those of one rule in one text.
+fn is_exempt(except: &[Regex], place: Match<'_>, exempt: &mut usize) -> bool {
+    let is_exempt = *exempt < MAX_EXEMPT && except.iter().any(|pattern| pattern.is_match(place.as_bytes()));
+    *exempt += usize::from(is_exempt);
+    is_exempt
 }
