@@ -165,6 +165,11 @@ mod tests {
             ("Bash(ls:*)", "Bash", r#"{"command":"ls -l"}"#, Inside),
             ("Bash(ls:*)", "Bash", r#"{"command":"ls"}"#, Inside),
             ("Bash(ls:*)", "Bash", r#"{"command":" ls\tsrc "}"#, Inside),
+            // For a shell, this white space is a part of the program's name or of an argument.
+            ("Bash(./a.sh)", "Bash", r#"{"command":"./a.sh\u00a0"}"#, Outside),
+            ("Bash(./a.sh:*)", "Bash", r#"{"command":"\u3000./a.sh x"}"#, Outside),
+            ("Bash(*./a.sh)", "Bash", r#"{"command":"\u3000./a.sh"}"#, Unsure),
+            ("Bash(ls:*)", "Bash", r#"{"command":"ls \u2003a"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"gitx status"}"#, Outside),
             ("Bash(git:*)", "Bash", r#"{"command":"rm git"}"#, Outside),
             ("Bash(ls *)", "Bash", r#"{"command":"ls -1"}"#, Inside),

@@ -68,7 +68,7 @@ fn is_all(input: Node<'_>, cwd: Option<&Path>) -> bool {
 }
 
 fn one(pattern: &str, command: &str) -> Match {
-    let command = command.trim();
+    let command = command.trim_matches([' ', '\t', '\n', '\r']);
     let fits = match pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *")) {
         Some(prefix) => {
             let prefix = prefix.trim_end();
@@ -85,7 +85,9 @@ fn one(pattern: &str, command: &str) -> Match {
         }
         None => wild(pattern, command),
     };
-    let is_plain = !command.contains(STEERS) && !command.contains(|c: char| c.is_control() && c != '\t');
+    // For a shell, other white space is a part of a word.
+    let is_odd = |c: char| (c.is_control() || c.is_whitespace()) && !matches!(c, ' ' | '\t');
+    let is_plain = !command.contains(STEERS) && !command.contains(is_odd);
     match fits {
         true if is_plain && programs::says_what_runs(pattern, command) => Match::Inside,
         true => Match::Unsure,
