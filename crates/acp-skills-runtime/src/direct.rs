@@ -89,7 +89,7 @@ impl Direct {
     pub async fn run(self, client: Ends) -> io::Result<i32> {
         let mut signals = agent::signals()?;
         let processes = self.host.own_processes().clone();
-        let sessions = self.start();
+        let sessions = self.start(true);
         let mut connection = stdio::Connection::start(client)?;
         let gone = connection.gone.take();
         let disconnected = async {
@@ -125,7 +125,7 @@ impl Direct {
         let mut signals = agent::signals()?;
         started();
         let processes = self.host.own_processes().clone();
-        let sessions = self.start();
+        let sessions = self.start(false);
         let code = tokio::select! {
             () = listener.serve(sessions) => 0,
             signal = next(&mut signals) => signal.exit_code().into(),
@@ -134,10 +134,10 @@ impl Direct {
         Ok(code)
     }
 
-    /// Starts the host, and the task that handles its inputs.
-    fn start(self) -> Sessions {
+    /// Starts the host, and the task that handles its inputs. With `asks_about_trust`, clients may decide about skills of projects.
+    fn start(self, asks_about_trust: bool) -> Sessions {
         let (host, inputs) = self.host.start();
-        let sessions = Sessions::new(host, self.options);
+        let sessions = Sessions::new(host, self.options, asks_about_trust);
         tokio::spawn(handle(sessions.clone(), inputs));
         sessions
     }

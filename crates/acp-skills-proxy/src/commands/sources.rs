@@ -366,8 +366,9 @@ pub(super) fn lock_error(error: skills_sources::LockError) -> anyhow::Error {
 }
 
 /// Keeps the local files of an offer that was not approved, if the user has to look at some of them.
-pub(super) fn keep_unseen(offer: &Offer, changes: &[SkillChange]) {
-    if !show::unseen(changes).is_empty() {
+pub(super) fn keep_unseen<'a>(offer: &Offer, changes: impl IntoIterator<Item = &'a SkillChange>) {
+    let is_unseen = |change: &SkillChange| !show::unseen(std::slice::from_ref(change)).is_empty();
+    if changes.into_iter().any(is_unseen) {
         offer.keep_files();
     }
 }

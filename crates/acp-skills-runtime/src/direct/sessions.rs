@@ -41,6 +41,8 @@ pub(super) struct Sessions(Arc<Inner>);
 struct Inner {
     host: RunningHost,
     options: Options,
+    /// False over HTTP: a client that has the token can be on another machine, while its decision would apply to all programs of the user.
+    asks_about_trust: bool,
     /// The number of the latest session.
     newest: AtomicU64,
     /// Guards the state of the sessions. No other lock is taken while it is held.
@@ -85,10 +87,11 @@ impl Drop for Session {
 }
 
 impl Sessions {
-    pub(super) fn new(host: RunningHost, options: Options) -> Self {
+    pub(super) fn new(host: RunningHost, options: Options, asks_about_trust: bool) -> Self {
         Self(Arc::new(Inner {
             host,
             options,
+            asks_about_trust,
             newest: AtomicU64::new(0),
             states: Mutex::default(),
             refreshing: AsyncMutex::default(),
@@ -316,7 +319,7 @@ impl Sessions {
     /// Returns the skills of a session that the user was not asked about yet. They count as asked about from now on.
     pub(super) fn to_ask_about(&self, session: &Session) -> Vec<Unapproved> {
         let library = self.0.states.lock().get(&session.key).map(|state| state.skills.library.clone());
-        let Some(library) = library else { return Vec::new() };
+        let Some(library) = library.filter(|_| self.0.asks_about_trust) else { return Vec::new() };
         let mut asked = self.0.asked.lock();
         let version = |entry: &Unapproved| TrustForm::asked_about(entry, entry.version());
         let unapproved = library.unapproved().iter().filter(|entry| !entry.is_refused);

@@ -15,13 +15,14 @@ use std::{
     error::Error,
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
 
 use acp_skills_intercept::{Listen, MAX_MCP_MESSAGE};
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
+use bytes::{Buf, BufMut, Bytes};
+use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::{
     Request, Response, StatusCode,
     body::Incoming,
@@ -36,7 +37,7 @@ use skills_core::json::{MAX_VALUES, has_more_values_than};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime::Handle,
-    time::timeout,
+    time::{Instant, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -53,6 +54,8 @@ use super::{
     unauthenticated::Admission,
 };
 
+/// The memory for a part of a body is reserved in steps of this number of bytes, because the parts can be small.
+const BODY_STEP: usize = 16 * 1024;
 /// The last segment of the path of the MCP endpoint.
 pub(crate) const MCP: &str = "mcp";
 
@@ -151,17 +154,27 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let busy = || refuse(StatusCode::SERVICE_UNAVAILABLE, "too many requests at the same time");
+    let incomplete = || refuse(StatusCode::BAD_REQUEST, "message is incomplete");
     let (head, body) = request.into_parts();
-    let longest = u64::try_from(MAX_MCP_MESSAGE).unwrap_or(u64::MAX);
-    let length = body.size_hint().upper().unwrap_or(longest).min(longest);
-    let mut share = Share::of(length).await.ok_or_else(busy)?;
-    let bytes = match timeout(BODY_TIMEOUT, Limited::new(body, MAX_MCP_MESSAGE).collect()).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+    let mut body = pin!(body);
+    let mut share = Share::of(0).await.ok_or_else(busy)?;
+    let (mut bytes, mut counted) = (Vec::new(), 0);
+    let deadline = Instant::now() + BODY_TIMEOUT;
+    // Only what has arrived counts, because a client can announce more than it sends.
+    while let Some(frame) = timeout_at(deadline, body.frame()).await.map_err(|_| incomplete())? {
+        let Ok(data) = frame.map_err(|_| incomplete())?.into_data() else { continue };
+        if bytes.len() + data.remaining() > MAX_MCP_MESSAGE {
             return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "message is too long"));
         }
-        Ok(Err(_)) | Err(_) => return Err(refuse(StatusCode::BAD_REQUEST, "message is incomplete")),
-    };
+        let missing = (bytes.len() + data.remaining()).saturating_sub(counted);
+        if missing > 0 {
+            let step = missing.max(BODY_STEP);
+            share.add(u64::try_from(step).unwrap_or(u64::MAX)).await.ok_or_else(busy)?;
+            counted += step;
+        }
+        bytes.put(data);
+    }
+    let bytes = Bytes::from(bytes);
     if has_more_values_than(&bytes, MAX_VALUES) {
         return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "message contains too many values"));
     }

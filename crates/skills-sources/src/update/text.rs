@@ -3,25 +3,34 @@
 //! The decision errs on the side of showing: a script that begins like a picture, contains zero bytes, or has an unknown encoding is
 //! shown, with escapes for the bytes that are not text.
 
-use std::fmt::Write;
+use std::{fmt::Write, str::Utf8Chunk};
 
 use skills_core::{files::SKILL_FILE_NAMES, scan};
 
 /// A file is text if at most one in this number of bytes is not part of a text. Otherwise, the file is binary.
 const TEXT_PER_OTHER_BYTE: usize = 10;
 
+/// The maximum size of a script that is shown although it is binary, in bytes. The escapes of a byte take four characters.
+const MAX_ESCAPED_BYTES: usize = 1024 * 1024;
+
 /// Returns the text of a file, or `None` if it is binary. Bytes that are not UTF-8 are written as `\xNN`.
 pub(super) fn text_of(path: &str, bytes: &[u8]) -> Option<String> {
+    let of_chunk = |chunk: Utf8Chunk<'_>| {
+        chunk.valid().bytes().filter(|byte| is_binary(*byte)).count() + chunk.invalid().len()
+    };
+    let others: usize = bytes.utf8_chunks().map(of_chunk).sum();
+    let is_binary = others * TEXT_PER_OTHER_BYTE > bytes.len();
+    if is_binary && (bytes.len() > MAX_ESCAPED_BYTES || !is_read_as_text(path, bytes)) {
+        return None;
+    }
     let mut text = String::with_capacity(bytes.len());
-    let mut others = 0;
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
-        others += chunk.valid().bytes().filter(|byte| is_binary(*byte)).count() + chunk.invalid().len();
         for byte in chunk.invalid() {
             let _ = write!(text, "\\x{byte:02X}");
         }
     }
-    (is_read_as_text(path, bytes) || others * TEXT_PER_OTHER_BYTE <= bytes.len()).then_some(text)
+    Some(text)
 }
 
 /// Returns true for control characters that texts don't contain.

@@ -143,6 +143,11 @@ impl ChoiceArgs {
         approval: &ApprovalArgs,
         changes: &[SkillChange],
     ) -> BTreeMap<String, Answer> {
+        if self.yes_to.is_empty() {
+            let is_approved = approval.approve_or_explain(changes);
+            let approved = changes.iter().filter(|_| is_approved);
+            return order::map(approved.map(|change| (change.path.clone(), Answer::Yes)));
+        }
         let (named, others): (Vec<_>, Vec<_>) =
             changes.iter().cloned().partition(|change| self.approves(change));
         let is_seen = |change: &SkillChange| show::unseen(std::slice::from_ref(change)).is_empty();

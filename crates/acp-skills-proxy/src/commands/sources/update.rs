@@ -3,6 +3,7 @@
 mod range;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     process::ExitCode,
     sync::Arc,
@@ -236,7 +237,7 @@ impl Update<'_> {
             row.changes.iter().filter(is_selected).filter(|change| {
                 row.decisions.get(&change.path).is_none_or(|answer| *answer == Answer::Later)
             });
-        let unapproved: Vec<_> = unapproved.cloned().collect();
+        let unapproved: Vec<_> = unapproved.collect();
         row.approved = unapproved.is_empty() && !self.args.locked;
         if !self.args.locked
             && self.fetch.replaces.is_some()
@@ -249,7 +250,7 @@ impl Update<'_> {
             row.after = Some(self.approve(&offer, row.decisions.clone())?);
             self.print(&outcome(&row))?;
         }
-        keep_unseen(&offer, &unapproved);
+        keep_unseen(&offer, unapproved);
         if self.args.locked {
             output::complain(
                 &format!("`{}` has changed", shown(&row.source)),
@@ -262,8 +263,14 @@ impl Update<'_> {
     /// Shows the changes and returns the user's decisions.
     fn decide(&self, row: &Row, has_approved: bool) -> anyhow::Result<BTreeMap<String, Answer>> {
         let UpdateArgs { approval, choices, locked, common, .. } = self.args;
-        let (selected, others): (Vec<_>, Vec<_>) =
-            row.changes.iter().cloned().partition(|change| *locked || choices.selects(change));
+        let is_selected = |change: &&SkillChange| *locked || choices.selects(change);
+        let others: Vec<_> = row.changes.iter().filter(|change| !is_selected(change)).collect();
+        // The texts of all changes can be large.
+        let selected = if others.is_empty() {
+            Cow::Borrowed(&row.changes)
+        } else {
+            Cow::Owned(row.changes.iter().filter(is_selected).cloned().collect())
+        };
         if !common.json {
             let since = match (&row.before, has_approved) {
                 (None, _) => ", not approved yet",
