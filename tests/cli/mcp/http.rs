@@ -27,12 +27,13 @@ pub(crate) struct Listening {
 
 impl Listening {
     pub(crate) fn start(fixture: &Fixture, token: Option<&str>) -> Self {
-        Self::start_at(fixture, "127.0.0.1", token)
+        Self::start_at(fixture, "127.0.0.1", token, &[])
     }
 
-    fn start_at(fixture: &Fixture, address: &str, token: Option<&str>) -> Self {
+    fn start_at(fixture: &Fixture, address: &str, token: Option<&str>, flags: &[&str]) -> Self {
         let listen = format!("{address}:0");
         let mut command = program(fixture, &["--skills", "skills", "--listen", &listen, "--log", "trace"]);
+        command.args(flags);
         command.envs(token.map(|token| ("ACP_SKILLS_MCP_TOKEN", token)));
         let log = fs::File::create(fixture.dir.join("stderr")).unwrap();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
@@ -48,10 +49,30 @@ impl Listening {
         Self { child, address: address.to_owned(), port, line }
     }
 
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(format!("{}:{}", self.address, self.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream
+    }
+
+    /// Opens a session. Returns the headers of its requests.
+    fn session(&self, authorization: &str, capabilities: Value) -> [(&'static str, String); 3] {
+        let mut request = initialize();
+        request["params"]["capabilities"] = capabilities;
+        let (_, answer) = self.post(&[("Authorization", authorization)], &request);
+        let id = answer
+            .lines()
+            .find_map(|line| line.to_lowercase().strip_prefix("mcp-session-id: ").map(str::to_owned));
+        [
+            ("Authorization", authorization.to_owned()),
+            ("Mcp-Session-Id", id.unwrap()),
+            ("MCP-Protocol-Version", "2025-06-18".to_owned()),
+        ]
+    }
+
     /// Sends a request. Returns the status and the rest of the answer, as far as it arrives before the connection is closed.
     fn post(&self, headers: &[(&str, &str)], body: &Value) -> (u16, String) {
-        let mut stream = TcpStream::connect(format!("{}:{}", self.address, self.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut stream = self.connect();
         let body = body.to_string();
         let mut request = format!(
             "POST /mcp HTTP/1.1\r\nConnection: close\r\nAccept: application/json, text/event-stream\r\n\
@@ -123,7 +144,7 @@ fn any_loopback_address_can_be_used() {
             eprintln!("skipped: no address {address}");
             continue;
         }
-        let server = Listening::start_at(&fixture, address, Some(TOKEN));
+        let server = Listening::start_at(&fixture, address, Some(TOKEN), &[]);
         let right = format!("Bearer {TOKEN}");
         for (host, expected) in [
             (format!("{address}:{}", server.port), 200),
@@ -144,23 +165,46 @@ fn two_clients_have_sessions_of_their_own() {
     // Without a token of the user, a random one is printed.
     let token = server.line.trim().strip_prefix("Authorization: ").unwrap().to_owned();
     assert_eq!(token.len(), "Bearer ".len() + 64);
-    let session = || {
-        let (_, answer) = server.post(&[("Authorization", &token)], &initialize());
-        let id = answer
-            .lines()
-            .find_map(|line| line.to_lowercase().strip_prefix("mcp-session-id: ").map(str::to_owned));
-        id.unwrap()
-    };
-    let [one, two] = [session(), session()];
+    let [one, two] = [(); 2].map(|()| server.session(&token, json!({})));
     assert_ne!(one, two);
     for session in [&one, &two, &one] {
-        let headers =
-            [("Authorization", &*token), ("Mcp-Session-Id", session), ("MCP-Protocol-Version", "2025-06-18")];
+        let headers = session.each_ref().map(|(name, value)| (*name, &**value));
         let params = json!({ "name": "activate_skill", "arguments": { "name": "pdf" } });
         let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
         let (status, answer) = server.post(&headers, &call);
         assert!(status == 200 && answer.contains("Body"), "{answer}");
     }
+}
+
+/// A client with the token can be on another machine, while an answer would count for all programs of the user.
+#[test]
+fn clients_over_http_do_not_decide_about_trust() {
+    let fixture = Fixture::new();
+    let text = "---\nname: of-project\ndescription: Does it.\n---\nBody\n";
+    fixture.write(".agents/skills/of-project/SKILL.md", text);
+    let mut server =
+        Listening::start_at(&fixture, "127.0.0.1", Some(TOKEN), &["--discover", "project", "--no-watch"]);
+    let session = server.session(&format!("Bearer {TOKEN}"), json!({ "elicitation": {} }));
+    let headers = session.each_ref().map(|(name, value)| (*name, &**value));
+    let mut events = server.connect();
+    let host = format!("Host: {}:{}", server.address, server.port);
+    let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let request = format!("GET /mcp HTTP/1.1\r\n{host}\r\nAccept: text/event-stream\r\n{lines}\r\n");
+    io::Write::write_all(&mut events, request.as_bytes()).unwrap();
+    server.post(&headers, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    for id in 2..5 {
+        let (status, answer) =
+            server.post(&headers, &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" }));
+        assert!(status == 200 && !answer.contains("elicitation"), "{answer}");
+    }
+    server.child.kill().unwrap();
+    let mut received = Vec::new();
+    // This fails if the connection is reset.
+    let _ = events.read_to_end(&mut received);
+    let received = String::from_utf8_lossy(&received);
+    assert!(received.starts_with("HTTP/1.1 200") && !received.contains("elicitation"), "{received}");
+    let log = fs::read_to_string(fixture.dir.join("stderr")).unwrap();
+    assert!(log.contains("`acp-skills-proxy trust of-project`"), "{log}");
 }
 
 #[test]
