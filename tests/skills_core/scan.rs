@@ -158,6 +158,8 @@ fn programs_and_archives_are_found_in_files_of_any_type() {
         // Other programs and archives are found in binary files, also if the first bytes are those of an image.
         ("a.png", b"\x89PNG\r\n\x1a\n\0\x7fELF\x02\x01\x01\0", &["program-file"]),
         ("a.gif", b"GIF89a\x01\0\x7fELF\x01\x01\x01\0", &["program-file"]),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0\xcb\r\r\n\0\0\0\0", &["program-file"]),
+        ("a.png", b"\x89PNG\r\n\x1a\n\0\0asm\x01\0\0\0", &["program-file"]),
         ("a.bmp", b"BM\0PE\0\0\x64\x86", &["program-file"]),
         ("a.jpg", b"\xff\xd8\xff\xe0\0\xcf\xfa\xed\xfe\x0c\0\0\x01", &["program-file"]),
         ("a.pdf", b"%PDF-1.4\n\0\xfd7zXZ\0", &["archive-file"]),

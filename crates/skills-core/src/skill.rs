@@ -4,7 +4,6 @@
 //! [`frontmatter`](crate::frontmatter) parses a `SKILL.md`, [`discovery`](crate::discovery) finds skills on disk, and
 //! [`catalog`](crate::catalog) and [`activation`](crate::activation) produce the texts for the model.
 
-#[cfg(feature = "fetch")]
 mod digest;
 mod guard;
 #[cfg(feature = "fetch")]
@@ -15,17 +14,14 @@ mod usage;
 use std::{
     borrow::Cow,
     fmt,
-    hash::{Hash, Hasher},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 #[cfg(feature = "fetch")]
+pub use self::remote::{Remote, RemoteFile};
 pub use self::{
     digest::Sha256,
-    remote::{Remote, RemoteFile},
-};
-pub use self::{
     guard::{FileGuard, Guard},
     service::FileService,
     usage::{Example, Parameter, Usage},
@@ -36,7 +32,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    hash::hasher,
     name::SkillName,
     tool::{SkillTool, ToolProvider, Variables},
 };
@@ -367,8 +362,8 @@ impl Skill {
     }
 }
 
-fn hash(value: &impl Hash) -> Cow<'static, str> {
-    let mut hasher = hasher();
-    value.hash(&mut hasher);
-    Cow::Owned(hasher.finish().to_string())
+/// Returns a hash that is the same in other processes, because identities are saved. Two values that differ have different hashes, whoever
+/// has chosen them.
+fn hash(value: &impl fmt::Debug) -> Cow<'static, str> {
+    Cow::Owned(Sha256::of(format!("{value:?}").as_bytes()).to_string())
 }

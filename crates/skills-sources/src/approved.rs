@@ -61,18 +61,19 @@ fn discovery(real: &Path, dirs: impl Iterator<Item = PathBuf>, max_skills: usize
 }
 
 /// Finds the approved skills of a served version that `found` doesn't have, because another skill has their name or contains them. That one
-/// can come from another lock file, which must not take them away. At most `max_skills` are returned, and with `nested`, this includes those
-/// within other approved skills.
+/// can come from another lock file, which must not take them away. At most `max_skills` are returned. `listed` are the skills of the version,
+/// by directory. With `nested`, the result includes further ones within other approved skills.
 pub(super) fn find_hidden(
     real: &Path,
     found: &SkillSet,
     pinned: &PinnedGit,
+    listed: &BTreeMap<String, String>,
     (max_skills, nested): (usize, bool),
 ) -> SkillSet {
     let dirs = || found.iter().filter_map(|skill| Some((relative(real, skill.dir()?), &skill.name)));
     let paths: HashSet<_> = dirs().map(|(path, _)| path).collect();
     let is_hidden = |path: &str| {
-        let is_nested = !nested && is_within_approved(path, pinned);
+        let is_nested = !nested && !listed.contains_key(path) && is_within_approved(path, pinned);
         !paths.contains(path) && !is_nested && is_skill(&at(real, path))
     };
     let hidden: Vec<_> =

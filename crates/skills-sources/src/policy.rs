@@ -233,7 +233,9 @@ impl Policy {
             (self.lock.is_some(), "sources.lock"),
             (self.skills.is_some(), "skills.allow"),
             (self.scans(), "sources.scan"),
+            (self.sources.is_some(), "sources.allow"),
             (self.servers.is_some(), "mcp.allow"),
+            (self.variables.is_some(), "mcp.env"),
         ];
         let rule = rules.iter().find(|(has_rule, _)| *has_rule);
         rule.map_or(Ok(()), |(_, rule)| Err(self.refusal(format!("`{setting}`"), rule)))

@@ -110,14 +110,19 @@ pub(super) fn program(start: &[u8]) -> Option<&'static str> {
 }
 
 /// The first bytes of programs and archives that are long enough not to occur in pictures by chance.
-const HIDDEN: [(&[u8], Detector, &str); 10] = [
-    (b"\x7FELF\x01\x01\x01", Detector::ProgramFile, "a program for Linux (ELF)"),
-    (b"\x7FELF\x02\x01\x01", Detector::ProgramFile, "a program for Linux (ELF)"),
+const HIDDEN: [(&[u8], Detector, &str); 15] = [
+    (b"\x7FELF\x01", Detector::ProgramFile, "a program for Linux (ELF)"),
+    (b"\x7FELF\x02", Detector::ProgramFile, "a program for Linux (ELF)"),
     (b"PE\0\0\x4C\x01", Detector::ProgramFile, "a program for Windows (PE)"),
     (b"PE\0\0\x64\x86", Detector::ProgramFile, "a program for Windows (PE)"),
     (b"PE\0\0\x64\xAA", Detector::ProgramFile, "a program for Windows (PE)"),
     (b"\xCF\xFA\xED\xFE\x07\0\0\x01", Detector::ProgramFile, "a program for macOS (Mach-O)"),
     (b"\xCF\xFA\xED\xFE\x0C\0\0\x01", Detector::ProgramFile, "a program for macOS (Mach-O)"),
+    (b"\0asm\x01\0\0\0", Detector::ProgramFile, "a program (WebAssembly)"),
+    (b"\xCA\xFE\xBA\xBE\0\0\0", Detector::ProgramFile, "a program (Java or Mach-O)"),
+    (b"\r\r\n\0\0\0\0", Detector::ProgramFile, "a program (Python bytecode)"),
+    (b"Rar!\x1A\x07", Detector::ArchiveFile, "a RAR archive"),
+    (b"MSCF\0\0\0\0", Detector::ArchiveFile, "a CAB archive"),
     (b"\xFD7zXZ\0", Detector::ArchiveFile, "xz data"),
     (b"1AY&SY", Detector::ArchiveFile, "bzip2 data"),
     (b"7z\xBC\xAF\x27\x1C", Detector::ArchiveFile, "a 7z archive"),

@@ -108,8 +108,9 @@ pub(super) fn add_part(
 ) -> BTreeMap<String, String> {
     let real = dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let found = approved::find(&real, wanted.max_skills, wanted.nested);
-    let hidden = approved::find_hidden(&real, &found, pinned, (wanted.max_skills, wanted.nested));
-    let mut others = approved::skills_at(root).unwrap_or_default();
+    let listed = approved::skills_at(root).unwrap_or_default();
+    let hidden = approved::find_hidden(&real, &found, pinned, &listed, (wanted.max_skills, wanted.nested));
+    let mut others = listed.clone();
     let mut seen = HashSet::new();
     for entry in found.entries().iter().chain(hidden.entries()) {
         let Source::Stored(stored) = &entry.skill.source else { continue };
@@ -156,27 +157,28 @@ pub(super) fn add_part(
     let shadowed = shadowed.filter_map(|shadowed| shadowed.path.as_deref()?.parent());
     seen.extend(shadowed.map(|dir| approved::relative(&real, dir)));
     if found.len() < wanted.max_skills {
-        add_missing(skills, &mut others, &seen, address, root, pinned, wanted);
+        // A manifest can list a skill within another one. Others within an approved skill are only found with `nested`.
+        let is_nested = |path: &str| !listed.contains_key(path) && approved::is_within_approved(path, pinned);
+        let paths = pinned.skills.keys().filter(|path| !seen.contains(*path));
+        let missing: Vec<_> = paths.filter(|path| wanted.nested || !is_nested(path)).collect();
+        add_missing(skills, &mut others, &missing, address, root, wanted);
     }
     others
 }
 
-/// Reports the approved skills that were not `seen`. The user could remove a skill from the cache, and the cache also says which skills the
+/// Reports the approved skills that were not found. The user could remove a skill from the cache, and the cache also says which skills the
 /// version has, so each approved skill is accounted for.
 fn add_missing(
     skills: &mut SkillSetBuilder,
     others: &mut BTreeMap<String, String>,
-    seen: &HashSet<String>,
+    paths: &[&String],
     address: &Address,
     root: &Path,
-    pinned: &PinnedGit,
     wanted: &Wanted<'_>,
 ) {
-    let is_expected = |path: &str| !wanted.nested && approved::is_within_approved(path, pinned);
-    let unseen = pinned.skills.keys().filter(|path| !seen.contains(*path) && !is_expected(path));
     let mut missing = 0;
-    for path in unseen {
-        let name = others.remove(path).and_then(|name| SkillName::new(&name));
+    for path in paths {
+        let name = others.remove(*path).and_then(|name| SkillName::new(&name));
         if name.as_ref().is_some_and(|name| wanted.filters.iter().any(|filter| !filter.takes(name))) {
             continue;
         }
