@@ -188,7 +188,8 @@ fn clients_over_http_do_not_decide_about_trust() {
     let headers = session.each_ref().map(|(name, value)| (*name, &**value));
     let mut events = server.connect();
     let host = format!("Host: {}:{}", server.address, server.port);
-    let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let lines: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let lines = lines.concat();
     let request = format!("GET /mcp HTTP/1.1\r\n{host}\r\nAccept: text/event-stream\r\n{lines}\r\n");
     io::Write::write_all(&mut events, request.as_bytes()).unwrap();
     server.post(&headers, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
