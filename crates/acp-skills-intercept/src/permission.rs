@@ -38,7 +38,7 @@ use crate::{
     pending::Kind,
     policy::{Approve, Policy, ToolPolicy},
     queries::{Query, Resolved},
-    session::{Claim, Session},
+    session::{Claim, Session, server_calls::Shown},
     tool_paths::only_path,
 };
 
@@ -174,14 +174,19 @@ fn event(call: &Call<'_>, decision: &Decision, chosen: Option<&str>) -> EventKin
     }
 }
 
-/// Forwards a request to the user, with a readable title if the call is ours.
+/// Forwards a request to the user, with a readable title if the call is ours. If the proxy asks about a call with the same id, that call is
+/// `shown` to the user, and keeps its title.
 fn asked(
     message: &Message<'_>,
     call: &Call<'_>,
     session: &mut Session,
     peers: Peers<'_>,
     policy: &Policy,
+    shown: Option<&Shown>,
 ) -> Pass {
+    if let Some(shown) = shown {
+        return call_titles::keep(message, call.node, Shape::Part, shown, peers.agent);
+    }
     let Some(tool) = call.ours.filter(|_| call_titles::wanted(session, policy)) else {
         return Pass::Untouched;
     };
@@ -322,10 +327,7 @@ impl Interceptor {
                 return Pass::Consumed;
             }
             let shown = call.node.str("toolCallId").and_then(|id| self.pending.shown(key, &id));
-            if let Some(shown) = shown {
-                return call_titles::keep(message, call.node, Shape::Part, shown, &self.agent);
-            }
-            return asked(message, &call, session, peers, &self.policy);
+            return asked(message, &call, session, peers, &self.policy, shown);
         };
         if let Some(tool) = call.ours.filter(|tool| HARMLESS.contains(tool)) {
             session.claims.granted(Claim::new(tool, call.input));

@@ -20,11 +20,11 @@ mod source_access;
 mod specs;
 mod syntax;
 mod tool_server;
+mod values;
 mod virtual_skill;
 mod words;
 
 use std::{
-    collections::BTreeMap,
     net::SocketAddr,
     num::NonZeroU32,
     path::{Path, PathBuf},
@@ -33,16 +33,12 @@ use std::{
 
 use acp_skills_intercept::{Activation, Approve, CatalogIn, CommandNames, McpMode, Titles, ToolPolicy};
 use schemars::JsonSchema;
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error as _, IntoDeserializer},
-};
+use serde::Deserialize;
 use skills_core::{
     catalog::{Detail, Format, Style},
     exec::{Environment, ScriptCwd},
-    text::shown,
 };
-use skills_sources::{Decisions, disk::patient};
+use skills_sources::disk::patient;
 
 pub use skills_sources::disk::{cache_dir, config_file, error_text, expand_home, shorten_home, state_dir};
 
@@ -112,10 +108,10 @@ pub struct Config {
     pub max_fetch: Option<NonZeroU32>,
     /// The check for new versions of sources in the background (`--check-updates`). The default is `daily`, or `never` if the
     /// environment variable `CI` is set.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub check_updates: Option<CheckUpdates>,
     /// The name that is recorded with approvals in `skills.lock` (`--approved-by`), at most 200 bytes. By default, no name is recorded.
-    #[serde(deserialize_with = "approver")]
+    #[serde(deserialize_with = "values::approver")]
     #[schemars(with = "Option<String>")]
     pub approved_by: Option<String>,
     /// Refuse skills that break any rule of the specification (`--strict`). The default is false: skills with minor problems are
@@ -126,18 +122,18 @@ pub struct Config {
     pub watch: Option<bool>,
     /// The place for the names and descriptions of skills (`--catalog-in`). The default is `auto`: the system prompt if the agent
     /// accepts one, and the first prompt otherwise.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub catalog_in: Option<CatalogIn>,
     /// The format of the catalog (`--catalog-format`). The default is `xml`.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub catalog_format: Option<Format>,
     /// The wording and order of the catalog (`--catalog-style`). The default is `list`.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub catalog_style: Option<Style>,
     /// Name the skill that clearly fits a prompt best in a line before the prompt (`--hint`). The default is false.
     pub hint: bool,
     /// The amount of detail for each skill in the catalog (`--catalog-detail`). The default is `full`.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub catalog_detail: Option<Detail>,
     /// The maximum length of the catalog in characters (`--catalog-budget`). The default is 8000. If the catalog is longer, its
     /// descriptions are shortened first.
@@ -146,14 +142,14 @@ pub struct Config {
     /// conversation (`--restore-budget`). A skill gets at most a fifth of it. The default is 25000.
     pub restore_budget: Option<usize>,
     /// The paths of `SKILL.md` files in the catalog (`--location`). The default is `none`.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub location: Option<CatalogLocation>,
     /// The prefix of `SKILL.md` paths in the catalog, for agents that see the skills below another directory (`--mount`). Paths
     /// are written as `PREFIX/NAME/SKILL.md`.
     pub mount: Option<String>,
     /// The transport between the agent and our MCP server (`--mcp`). The default is `auto`: a transport that the agent
     /// advertises. With `off`, the model reads the skills with the agent's own tools.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub mcp: Option<McpMode>,
     /// The MCP servers of the editor that the agent doesn't get, because they become skills (`--mcp-on-demand`): `true` for all of
     /// them, or a list of names. The default is none.
@@ -165,7 +161,7 @@ pub struct Config {
     pub mcp_skills: Option<ServersOnDemand>,
     /// The place where the agent runs (`--elsewhere`). The default is `auto`: with commands such as `docker run` and `ssh`, it runs
     /// elsewhere and reaches neither our files nor our loopback address.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub elsewhere: Option<Elsewhere>,
     /// The address and port of the tools over HTTP, for agents that run elsewhere (`--listen`). By default, it is a free port of the
     /// loopback address.
@@ -176,32 +172,32 @@ pub struct Config {
     /// The time that the first prompt of a session waits until the agent has our tools, counted from the session's
     /// opening (`--mcp-wait`). In the file, it is in seconds. The default is 2 seconds, or 0.3 seconds if the agent has
     /// failed to connect before.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "values::seconds")]
     #[schemars(with = "Option<f64>")]
     pub mcp_wait: Option<Duration>,
     /// The shutdown grace period: the time that the agent has to end by itself after the editor has closed the
     /// connection (`--exit-wait`). In the file, it is in seconds. The default is 3 seconds, or a value for the agent if
     /// one is known.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "values::seconds")]
     #[schemars(with = "Option<f64>")]
     pub exit_wait: Option<Duration>,
     /// The maximum size of a message in MiB (`--max-message`). The default is 256. A longer message of the editor or the agent is
     /// not forwarded, and its request gets an error as the response.
     pub max_message: Option<NonZeroU32>,
     /// The party that activates skills (`--activation`). The default is `model`.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub activation: Option<Activation>,
     /// The search tool for the model (`--search`). The default is `auto`: it is offered if the catalog doesn't contain all skills.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub search: Option<SearchTool>,
     /// Let the model run scripts of stored skills (`--allow-scripts`). The default is false: the model can only read scripts.
     pub allow_scripts: bool,
     /// The timeout of a script (`--script-timeout`). In the file, it is in seconds. The default is 30 seconds.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "values::seconds")]
     #[schemars(with = "Option<f64>")]
     pub script_timeout: Option<Duration>,
     /// The working directory of scripts (`--script-cwd`). The default is `session`, the session's directory.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub script_cwd: Option<ScriptCwd>,
     /// The environment variables of scripts (`--script-env`). The default is `inherit`, all variables of the proxy.
     pub script_env: Option<Environment>,
@@ -209,28 +205,28 @@ pub struct Config {
     /// 20480.
     pub max_output: Option<usize>,
     /// The sandbox for scripts (`--sandbox`). By default, there is no sandbox.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub sandbox: Option<SandboxKind>,
     /// Let scripts in the sandbox use the network (`--sandbox-net`). The default is false.
     pub sandbox_net: bool,
     /// The party that gets a slash command if a skill and a command of the agent have the same name (`--commands`). The other one
     /// is `/skill:NAME` or `/agent:NAME`. The default is `auto`: skills in `skills` get it, and other skills don't.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub commands: Option<CommandNames>,
     /// Let `$NAME` at the start of a prompt invoke a skill, in addition to `/NAME` and `/skill:NAME` (`--dollar`). The default is
     /// false.
     pub dollar: bool,
     /// Permission requests that are granted without asking the user (`--approve`). The default is `own`: calls of our own tools
     /// that only read.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub approve: Option<Approve>,
     /// The effect of the `allowed-tools` of active skills (`--tool-policy`). The default is `permissive`: calls of other tools are
     /// logged.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub tool_policy: Option<ToolPolicy>,
     /// The titles of calls of our own tools in the editor (`--titles`). The default is `people`, such as `Skill: code-review`, with
     /// one line instead of the loaded instructions. With `agent`, titles and results are those of the agent.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub titles: Option<Titles>,
     /// Show up to 30 skills as switches among the session's options, in editors that support it (`--toggles`). The default is
     /// false.
@@ -241,17 +237,17 @@ pub struct Config {
     pub events: Option<PathBuf>,
     /// Send the record as telemetry with this protocol (`--telemetry`), if the environment variable `OTEL_EXPORTER_OTLP_ENDPOINT` is
     /// set. By default, no telemetry is sent.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub telemetry: Option<TelemetryProtocol>,
     /// The directory for state that outlives a session, such as the active skills of sessions and skills that are switched off
     /// (`--state`). By default, only the user's trust in the skills of projects and the secret of the marks around our text are
     /// stored, in the state directory of the platform.
     pub state: Option<PathBuf>,
     /// The level of log messages (`--log`). The default is `warn`.
-    #[serde(deserialize_with = "choice")]
+    #[serde(deserialize_with = "values::choice")]
     pub log: Option<LogLevel>,
     /// The file for log messages (`--log-file`). Its name must end with `.log` or `.txt`. By default, they are written to stderr.
-    #[serde(deserialize_with = "log_file")]
+    #[serde(deserialize_with = "values::log_file")]
     pub log_file: Option<PathBuf>,
     /// The reaction to command tools whose program doesn't exist. The default is `warn`.
     pub validation: Validation,
@@ -260,51 +256,6 @@ pub struct Config {
 /// Converts a number of MiB to bytes.
 pub fn bytes_of_mebibytes(number: NonZeroU32) -> u64 {
     u64::from(number.get()) << 20
-}
-
-/// Reads a value of a fixed set of words. The text is read in one function for all of these types, because the parser is compiled again for
-/// each type.
-fn choice<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?;
-    text.map(|text| T::deserialize(text.into_deserializer())).transpose()
-}
-
-/// Reads the path of a log. The messages contain text of skills' authors, so no shell or other program should read the file as its
-/// settings.
-fn log_file<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
-    let path = Option::<PathBuf>::deserialize(deserializer)?;
-    let is_log = |path: &PathBuf| path.extension().is_some_and(|found| found == "log" || found == "txt");
-    if path.as_ref().is_none_or(is_log) {
-        return Ok(path);
-    }
-    Err(serde::de::Error::custom("the name of `log_file` must end with `.log` or `.txt`"))
-}
-
-/// Reads a duration as a number of seconds, such as `2` or `0.5`.
-fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let seconds = Option::<f64>::deserialize(deserializer)?;
-    let duration = |seconds| {
-        Duration::try_from_secs_f64(seconds)
-            .map_err(|_| D::Error::custom("expected a number of seconds, for example 2 or 0.5"))
-    };
-    seconds.map(duration).transpose()
-}
-
-/// Reads environment variables. A name with `=` would set another variable, because the system gets `NAME=VALUE` as one text.
-fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
-    let variables = BTreeMap::<String, String>::deserialize(deserializer)?;
-    let is_invalid = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
-    match variables.keys().find(is_invalid) {
-        Some(name) => {
-            Err(D::Error::custom(format!("invalid name of an environment variable: `{}`", shown(name))))
-        }
-        None => Ok(variables),
-    }
-}
-
-fn approver<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let name = Option::<String>::deserialize(deserializer)?;
-    name.map(|name| Decisions::check_name(&name).map(|()| name).map_err(D::Error::custom)).transpose()
 }
 
 impl Config {

@@ -362,8 +362,7 @@ impl Skill {
     }
 }
 
-/// Returns a hash that is the same in other processes, because identities are saved. Two values that differ have different hashes, whoever
-/// has chosen them.
+/// Returns a hash that is the same in other processes, because identities are saved. An author can't choose two values with the same hash.
 fn hash(value: &impl fmt::Debug) -> Cow<'static, str> {
     Cow::Owned(Sha256::of(format!("{value:?}").as_bytes()).to_string())
 }

@@ -41,8 +41,6 @@ pub(super) struct Sessions(Arc<Inner>);
 struct Inner {
     host: RunningHost,
     options: Options,
-    /// False over HTTP: a client that has the token can be on another machine, while its decision would apply to all programs of the user.
-    asks_about_trust: bool,
     /// The number of the latest session.
     newest: AtomicU64,
     /// Guards the state of the sessions. No other lock is taken while it is held.
@@ -51,9 +49,13 @@ struct Inner {
     refreshing: AsyncMutex<()>,
     /// The sessions of clients that keep no connection, by the row of facts about the client.
     shared: AsyncMutex<HashMap<&'static str, Arc<Session>>>,
-    /// Guards the versions of skills that the user was asked about. No other lock is taken while it is held.
-    asked: Mutex<HashSet<(Option<PathBuf>, String)>>,
+    /// Guards the versions of skills that the user was asked about. No other lock is taken while it is held. `None` over HTTP: a client
+    /// with the token can be on another machine, while its decision would apply to all programs of the user.
+    asked: Option<Mutex<HashSet<AskedAbout>>>,
 }
+
+/// The place and the version of a skill.
+type AskedAbout = (Option<PathBuf>, String);
 
 /// The state of a session.
 struct State {
@@ -91,12 +93,11 @@ impl Sessions {
         Self(Arc::new(Inner {
             host,
             options,
-            asks_about_trust,
             newest: AtomicU64::new(0),
             states: Mutex::default(),
             refreshing: AsyncMutex::default(),
             shared: AsyncMutex::default(),
-            asked: Mutex::default(),
+            asked: asks_about_trust.then(Mutex::default),
         }))
     }
 
@@ -184,10 +185,8 @@ impl Sessions {
         let _refreshing = self.0.refreshing.lock().await;
         let needs = Needs { workspace: workspace.clone(), ..Needs::default() };
         let mut answer = None;
-        self.0
-            .host
-            .answer(Query::SetUp { session: key, ticket: TICKET, needs }, |input| answer = Some(input))
-            .await;
+        let query = Query::SetUp { session: key, ticket: TICKET, needs };
+        self.0.host.answer(query, |input| answer = Some(input)).await;
         let Provisions { skills, off, .. } = match answer {
             Some(Input::SetUp { provisions, .. }) => provisions,
             _ => Provisions::default(),
@@ -319,8 +318,8 @@ impl Sessions {
     /// Returns the skills of a session that the user was not asked about yet. They count as asked about from now on.
     pub(super) fn to_ask_about(&self, session: &Session) -> Vec<Unapproved> {
         let library = self.0.states.lock().get(&session.key).map(|state| state.skills.library.clone());
-        let Some(library) = library.filter(|_| self.0.asks_about_trust) else { return Vec::new() };
-        let mut asked = self.0.asked.lock();
+        let (Some(library), Some(asked)) = (library, &self.0.asked) else { return Vec::new() };
+        let mut asked = asked.lock();
         let version = |entry: &Unapproved| TrustForm::asked_about(entry, entry.version());
         let unapproved = library.unapproved().iter().filter(|entry| !entry.is_refused);
         let new = TrustForm::first(unapproved.filter(|entry| !asked.contains(&version(entry))));

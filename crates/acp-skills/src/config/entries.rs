@@ -79,7 +79,7 @@ pub struct StoredSkill {
     pub(super) mcp: Option<ServerEntry>,
     /// Additional environment variables for the scripts and the MCP server of the skill. `${NAME}` stands for a secret or an environment
     /// variable of the proxy.
-    #[serde(default, deserialize_with = "super::variables")]
+    #[serde(default, deserialize_with = "super::values::variables")]
     pub(super) env: BTreeMap<String, String>,
     /// The secrets for `${NAME}` in the values of `env` and `mcp`; see virtual skills.
     #[serde(default)]

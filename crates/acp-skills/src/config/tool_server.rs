@@ -30,7 +30,7 @@ pub(super) struct ServerEntry {
     #[serde(default)]
     args: Vec<String>,
     /// Additional environment variables. `${NAME}` stands for a secret or an environment variable of the proxy.
-    #[serde(default, deserialize_with = "super::variables")]
+    #[serde(default, deserialize_with = "super::values::variables")]
     env: BTreeMap<String, String>,
     /// The working directory. The default is the session's directory.
     cwd: Option<PathBuf>,
@@ -60,11 +60,11 @@ pub(super) struct ServerEntry {
     #[schemars(with = "AskShape")]
     ask: Ask,
     /// The time limits for starting the server and for listing its tools, in seconds. The default is 30.
-    #[serde(default, alias = "start-timeout", deserialize_with = "super::seconds")]
+    #[serde(default, alias = "start-timeout", deserialize_with = "super::values::seconds")]
     #[schemars(with = "Option<f64>")]
     start_timeout: Option<Duration>,
     /// The time limit for a call, in seconds since its last progress. The default is 300.
-    #[serde(default, deserialize_with = "super::seconds")]
+    #[serde(default, deserialize_with = "super::values::seconds")]
     #[schemars(with = "Option<f64>")]
     timeout: Option<Duration>,
 }

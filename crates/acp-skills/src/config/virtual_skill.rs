@@ -49,7 +49,7 @@ pub struct VirtualSkill {
     pub(super) mcp: Option<ServerEntry>,
     /// Additional environment variables for the tools and the MCP server of the skill. `${NAME}` stands for a secret or an environment
     /// variable of the proxy.
-    #[serde(default, deserialize_with = "super::variables")]
+    #[serde(default, deserialize_with = "super::values::variables")]
     pub(super) env: BTreeMap<String, String>,
     /// The secrets for `${NAME}` in the values of `env` and `mcp`: the path of a file that only its owner may read, with lines such as
     /// `NAME=VALUE`, or a map from names to `{ command: [PROGRAM, …] }` or `{ file: PATH }`.
@@ -115,10 +115,10 @@ pub(super) struct ToolEntry {
     /// The working directory. The default is the session's directory.
     pub(super) cwd: Option<PathBuf>,
     /// Additional environment variables, which can also contain `${NAME}`. They have precedence over those of the skill.
-    #[serde(default, deserialize_with = "super::variables")]
+    #[serde(default, deserialize_with = "super::values::variables")]
     env: BTreeMap<String, String>,
     /// The timeout in seconds.
-    #[serde(default, deserialize_with = "super::seconds")]
+    #[serde(default, deserialize_with = "super::values::seconds")]
     #[schemars(with = "Option<f64>")]
     timeout: Option<Duration>,
 }
