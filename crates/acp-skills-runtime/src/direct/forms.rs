@@ -1,7 +1,7 @@
 //! [`Forms`]: forms that a client shows to the user, with an
 //! [elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation).
 
-use std::collections::HashSet;
+use std::{collections::HashSet, path::PathBuf};
 
 use parking_lot::Mutex;
 use rmcp::{
@@ -11,6 +11,9 @@ use rmcp::{
     },
 };
 use serde_json::Value;
+
+/// The place and the version of a skill that a form was about.
+pub(super) type AskedAbout = (Option<PathBuf>, String);
 
 /// The forms of one session.
 #[derive(Default)]

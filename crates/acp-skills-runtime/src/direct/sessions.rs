@@ -4,7 +4,6 @@
 use std::{
     collections::{HashMap, HashSet},
     iter,
-    path::PathBuf,
     sync::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering},
@@ -23,7 +22,7 @@ use rmcp::{ErrorData, model::Tool};
 use skills_core::{Difference, order, set::Unapproved, toolbox::ACTIVATE_SKILL};
 use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
 
-use super::{Options, catalog, forms::Forms, own_skills::OwnSkills, settling::Settling, skills::Skills};
+use super::{Options, catalog, forms, own_skills::OwnSkills, settling::Settling, skills::Skills};
 use crate::{
     host::RunningHost,
     mcp::{handler::Handler, random_hex},
@@ -51,11 +50,8 @@ struct Inner {
     shared: AsyncMutex<HashMap<&'static str, Arc<Session>>>,
     /// Guards the versions of skills that the user was asked about. No other lock is taken while it is held. `None` over HTTP: a client
     /// with the token can be on another machine, while its decision would apply to all programs of the user.
-    asked: Option<Mutex<HashSet<AskedAbout>>>,
+    asked: Option<Mutex<HashSet<forms::AskedAbout>>>,
 }
-
-/// The place and the version of a skill.
-type AskedAbout = (Option<PathBuf>, String);
 
 /// The state of a session.
 struct State {
@@ -77,7 +73,7 @@ pub(super) struct Session {
     instructions: Mutex<Option<String>>,
     /// The rounds in which the directories of the session become known.
     pub(super) settling: Settling,
-    pub(super) forms: Forms,
+    pub(super) forms: forms::Forms,
 }
 
 impl Drop for Session {
@@ -172,7 +168,7 @@ impl Sessions {
             place,
             instructions: Mutex::default(),
             settling: Settling::default(),
-            forms: Forms::default(),
+            forms: forms::Forms::default(),
         });
         if let Some(state) = self.0.states.lock().get_mut(&key) {
             state.session = Arc::downgrade(&session);
@@ -192,8 +188,7 @@ impl Sessions {
             _ => Provisions::default(),
         };
         let own = if self.0.options.hide_own && !client.own_skills.is_empty() {
-            let home = self.0.options.home.clone();
-            let workspace = workspace.clone();
+            let (home, workspace) = (self.0.options.home.clone(), workspace.clone());
             let find = move || OwnSkills::of(client, &workspace, home.as_deref());
             spawn_blocking(find).await.unwrap_or_default()
         } else {
