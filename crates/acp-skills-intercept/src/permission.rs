@@ -273,7 +273,7 @@ impl Interceptor {
         let decision = match call.ours {
             Some(_) if server_calls::is_allowed_in_session(&call, session) => Decision::Choose(
                 "allow_once",
-                "allowed a tool of a skill: you allowed it in this session".to_owned(),
+                "allowed a tool of a skill, because you have allowed it for this session".to_owned(),
             ),
             Some(tool) if !allows(tool, &self.policy) => Decision::Ask(None),
             Some(tool) => {
