@@ -4,6 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
+    thread,
     time::Instant,
 };
 
@@ -291,8 +292,10 @@ impl SkillLibrary for Snapshots {
         let client_changed = move || notified.lock()(Reloaded::default());
         self.servers.start(&notify, Arc::new(client_changed));
         let sources: Vec<Sources> = self.finder.lock().skills.all_sources().cloned().collect();
-        for sources in sources {
-            sources.watch(Arc::clone(&notify));
+        // This waits until the sources are loaded, while the client already waits for an answer to its first request.
+        let work = move || sources.iter().for_each(|sources| sources.watch(Arc::clone(&notify)));
+        if let Err(error) = thread::Builder::new().name("sources".to_owned()).spawn(work) {
+            tracing::warn!("cannot fetch missing sources: {error}");
         }
         if self.watch {
             let debounce = self.debounce.get_or_init(Arc::default);
