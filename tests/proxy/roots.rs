@@ -12,7 +12,6 @@ use crate::{
     editor::Proxy,
     fixture::{Connection, Fixture, MCP_2025, entry, texts},
     repositories::Home,
-    skill_server::ask_until,
 };
 
 crate::trials!(
@@ -237,7 +236,7 @@ fn a_single_linked_skill_belongs_to_its_own_project() {
                 fs::rename(roots.path("b/away"), roots.path("b/1")).expect("the path exists");
                 // While the directory is away, the watcher may remove the skill from the session.
                 let refused = "Could not trust `review`: skill has changed";
-                ask_until(&mut fixture, "/skills trust review", refused);
+                crate::skill_server::ask_until(&mut fixture, "/skills trust review", refused);
                 fixture.ask("/skills");
             }
             assert_eq!(fixture.ask("/skills trust review"), "`review` is trusted until the next change.");
