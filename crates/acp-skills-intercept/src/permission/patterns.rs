@@ -83,13 +83,12 @@ fn one(
         return commands::match_command(argument, input, workspace.cwd.as_deref());
     }
     let path = real.map(str::to_owned).or_else(|| only_path(input));
-    let matched = |path: String| match argument {
+    let pattern = if is_any { "**" } else { argument };
+    match path.map_or(Match::Unsure, |path| paths::match_path(pattern, &path, workspace)) {
         // The author may mean every file, or the files of the project.
-        "*" | "**" if paths::match_path("**", &path, workspace) == Match::Outside => Match::Unsure,
-        "*" => paths::match_path("**", &path, workspace),
-        _ => paths::match_path(argument, &path, workspace),
-    };
-    path.map_or(Match::Unsure, matched)
+        Match::Outside if is_any => Match::Unsure,
+        matched => matched,
+    }
 }
 
 /// Returns true if the pattern `tool` matches the tool `name`. Case is ignored.

@@ -220,6 +220,7 @@ mod tests {
         lines.write(batch(15..16, 0));
         assert_eq!(counts(&lines.file)[4..], [Some(15)]);
     }
+
     #[test]
     fn a_shell_evaluates_nothing_of_an_event() {
         let disk = Disk { written: Vec::new(), room: 1000 };

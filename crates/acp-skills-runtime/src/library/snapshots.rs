@@ -292,7 +292,7 @@ impl SkillLibrary for Snapshots {
         let client_changed = move || notified.lock()(Reloaded::default());
         self.servers.start(&notify, Arc::new(client_changed));
         let sources: Vec<Sources> = self.finder.lock().skills.all_sources().cloned().collect();
-        // This waits until the sources are loaded, while the client already waits for an answer to its first request.
+        // Loading the sources can take long, and the client waits for the answer to its first request.
         let work = move || sources.iter().for_each(|sources| sources.watch(Arc::clone(&notify)));
         if let Err(error) = thread::Builder::new().name("sources".to_owned()).spawn(work) {
             tracing::warn!("cannot fetch missing sources: {error}");

@@ -72,7 +72,7 @@ fn without_commit(
 ) -> Option<Skipped> {
     let has_part = |commit: &str| parts.iter().any(|(_, part)| part.commit == commit);
     let takes = |path: &str| {
-        let name = Path::new(path).file_name().and_then(|name| SkillName::new(&name.to_string_lossy()));
+        let name = SkillName::new(pinned.decisions.name_of(path));
         name.is_none_or(|name| wanted.filters.iter().all(|filter| filter.takes(&name)))
     };
     let kept = pinned.decisions.kept.iter();
