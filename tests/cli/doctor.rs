@@ -73,7 +73,7 @@ fn an_agent_that_is_not_logged_in() {
         ),
     ] {
         let said = doctor(&[("some-agent", &agent(&info, error))], &["some-agent"]);
-        assert!(said.contains("Could not tell if skills work with this agent: log in first."), "{said}");
+        assert!(said.contains("Could not determine if skills work with this agent: log in first."), "{said}");
         assert!(said.contains(expected) && !said.contains("do not work"), "{expected}: {said}");
     }
     // Other errors are no login.
@@ -122,7 +122,7 @@ fn an_agent_in_a_container() {
     let docker = ["docker", "run", "-i", "image", "agent"];
     let said = run(&[], &docker);
     for words in [
-        "the agent runs in a container, so it reaches neither our files nor our loopback address (if it does: `--elsewhere no`)",
+        "the agent runs in a container, so it cannot reach the files or the loopback address of this machine (if it does: `--elsewhere no`)",
         "no server: the agent cannot reach one here",
         "instructions are added to prompts that match a skill or begin with `/skill:NAME`",
         "hint: to give the model tools for skills: with `--network host`, add `--listen 127.0.0.1:0`",

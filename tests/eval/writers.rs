@@ -193,7 +193,7 @@ fn drafted_cases_are_marked() {
     let run = cases(&fixture);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(
-        run.stdout.contains("Drafted 4 queries in ") && run.stdout.contains("remove `drafted`"),
+        run.stdout.contains("Drafted 4 queries in ") && run.stdout.contains("remove its `drafted` key"),
         "{}",
         run.stdout
     );

@@ -86,8 +86,8 @@ fn broken_servers_cost_their_own_skills_only() {
         ("plain", "1 skill in this session"),
         ("refuses", "MCP server docs cannot be asked for skills: server answered with error -32602: not now"),
         ("nonsense", "no list of skills"),
-        ("endless", "its list has no end"),
-        ("repeats", "its list has no end"),
+        ("endless", "its list does not end"),
+        ("repeats", "its list does not end"),
         ("down", "server returned status 503"),
     ] {
         let skills = Skills::review();

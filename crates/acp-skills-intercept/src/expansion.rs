@@ -74,9 +74,9 @@ pub(crate) fn write(
 
 fn instructions(command: &SlashCommand, skill: &SkillName, text: Option<&str>) -> String {
     let task = if command.rest.is_empty() {
-        "Carry them out now."
+        "Follow them now."
     } else {
-        "Carry them out now, for what the user wrote behind the command, which follows."
+        "Follow them now for the text after the command, which is at the end of this message."
     };
     let how = match text {
         Some(text) => format!("Its instructions are here. {task}\n\n{text}"),

@@ -160,7 +160,7 @@ pub struct Config {
     #[schemars(with = "schema::FlagOrNames")]
     pub mcp_skills: Option<ServersOnDemand>,
     /// The place where the agent runs (`--elsewhere`). The default is `auto`: with commands such as `docker run` and `ssh`, it runs
-    /// elsewhere and reaches neither our files nor our loopback address.
+    /// elsewhere and cannot reach the files or the loopback address of the proxy.
     #[serde(deserialize_with = "values::choice")]
     pub elsewhere: Option<Elsewhere>,
     /// The address and port of the tools over HTTP, for agents that run elsewhere (`--listen`). By default, it is a free port of the

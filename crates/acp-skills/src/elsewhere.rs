@@ -1,5 +1,5 @@
 //! Agents that run elsewhere: commands that start the agent in a container or on another machine, such as `docker run -i IMAGE AGENT`
-//! or `ssh HOST AGENT`. Such an agent reaches neither our loopback address nor our files.
+//! or `ssh HOST AGENT`. Such an agent cannot reach our loopback address or our files.
 
 use std::ffi::OsString;
 

@@ -222,7 +222,7 @@ impl Interceptor {
         };
         let mut choice = Choice::read(message);
         if question.is_unclear && matches!(choice, Choice::Allow | Choice::Always) {
-            let text = "did not call a tool that you allowed, because the agent sent a message with two meanings \
+            let text = "did not call a tool that you allowed, because the agent sent an ambiguous message \
                         while you were asked";
             actions.log(Level::Warn, text.to_owned());
             choice = Choice::Reject;

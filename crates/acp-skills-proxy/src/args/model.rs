@@ -100,9 +100,9 @@ flags! {
         /// `off`, the agent reads the files with its own tools [default: auto].
         #[arg(long, value_name = "HOW")]
         mcp: Option<McpMode>,
-        /// The agent runs in a container or on another machine (`yes`), where it reaches neither our files nor our loopback address.
-        /// With `files`, it also reads files with requests to the editor, which are answered for files of skills. `auto` decides by the
-        /// command, such as `docker run` or `ssh` [default: auto].
+        /// The agent runs in a container or on another machine (`yes`), where it cannot reach the files or the loopback address of
+        /// the proxy. With `files`, it also reads files with requests to the editor, which are answered for files of skills. `auto`
+        /// decides by the command, such as `docker run` or `ssh` [default: auto].
         #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "yes")]
         elsewhere: Option<Elsewhere>,
         /// Serve the tools over HTTP at this address instead of a free port of the loopback address, so that an agent elsewhere can

@@ -259,7 +259,7 @@ fn conclusion(verdict: Verdict, is_built_in: bool, hint: Option<&str>) -> String
             format!("\nCould not determine if skills work with this agent.\n{hint}")
         }
         (Verdict::NotLoggedIn, _) => {
-            format!("\nCould not tell if skills work with this agent: log in first.\n{hint}")
+            format!("\nCould not determine if skills work with this agent: log in first.\n{hint}")
         }
         (Verdict::Fails, _) => format!("\nSkills do not work with this agent.\n{hint}"),
     }

@@ -50,7 +50,7 @@ pub(super) enum EntryError {
     Name(String),
     #[error("the description has more than {MAX_DESCRIPTION_CHARS} characters")]
     LongDescription,
-    #[error("its content is generated, so that it can't be approved")]
+    #[error("its content is generated, so it can't be approved")]
     Dynamic,
     #[error("`resources` is not a list of files")]
     NoFiles,

@@ -61,7 +61,7 @@ pub enum FileError {
     /// A script of the skill could read content through this entry that the user has not approved: a link that leads out of the
     /// skill, a FIFO, a socket or a device.
     #[error(
-        "`{}` leads to content that the user has not approved, so scripts of the skill cannot run; ask the user to replace it by a file",
+        "`{}` leads to content that the user has not approved, so scripts of the skill cannot run; ask the user to replace it with a file",
         path.escape_debug()
     )]
     Unseen {

@@ -93,7 +93,7 @@ impl Next {
         let path = match (self.pax_path, self.name) {
             (Some(path), Some(name)) if path != name => {
                 return Err(invalid(format!(
-                    "a file has the two names {} and {}",
+                    "a file has two names: {} and {}",
                     quoted(&path),
                     quoted(&name)
                 )));

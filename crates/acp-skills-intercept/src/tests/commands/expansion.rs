@@ -36,7 +36,7 @@ fn a_command_is_expanded() {
     assert!(catalog["text"].as_str().unwrap().contains("<available_skills>"));
     expect![[r#"
         <typed>/review <rest>src/main.rs</rest></typed>
-        The user invoked the skill `review` by command. Its instructions are here. Carry them out now, for what the user wrote behind the command, which follows.
+        The user invoked the skill `review` by command. Its instructions are here. Follow them now for the text after the command, which is at the end of this message.
 
         <skill_content name="review">Do it with [src/main.rs].</skill_content>"#]]
     .assert_eq(unmarked(ours["text"].as_str().unwrap()));

@@ -62,7 +62,7 @@ impl fmt::Display for Elsewhere {
         let place = self.place.map_or("elsewhere, as `--elsewhere` says", Place::describe);
         write!(
             formatter,
-            "the agent runs {place}, so it reaches neither our files nor our loopback address"
+            "the agent runs {place}, so it cannot reach the files or the loopback address of this machine"
         )?;
         if self.place.is_some() { formatter.write_str(" (if it does: `--elsewhere no`)") } else { Ok(()) }
     }

@@ -65,7 +65,7 @@ pub(super) fn run(args: CasesArgs) -> anyhow::Result<ExitCode> {
         }
     }
     output::print(
-        "Edit each case, and remove `drafted` from it. Drafts often ask for what the description says.\n",
+        "Edit each case, and remove its `drafted` key. Drafted queries often repeat the words of the description.\n",
     )?;
     Ok(ExitCode::SUCCESS)
 }

@@ -228,7 +228,7 @@ fn text(result: &Improvement) -> String {
     }
     let mut text = table.render(terminal_width());
     let reason = match &result.stopped {
-        Stopped::Rounds => "All rounds were made.".to_owned(),
+        Stopped::Rounds => "The maximum number of rounds was reached.".to_owned(),
         Stopped::NoFailures => {
             "No query of the training part failed, so there is nothing to improve.".to_owned()
         }

@@ -80,7 +80,8 @@ fn advice(evaluation: &Evaluation) -> String {
         + evaluation.evals.iter().filter(|case| case.drafted).count();
     if drafts > 0 {
         let cases = count(drafts, "case");
-        let _ = writeln!(text, "{cases} drafted by an agent: edit each, and remove `drafted` from it.");
+        let _ =
+            writeln!(text, "{cases} drafted by an agent: edit each of them, and remove its `drafted` key.");
     }
     text
 }

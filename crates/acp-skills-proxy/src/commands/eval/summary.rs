@@ -99,7 +99,10 @@ pub(super) fn headline(delta: Option<&Delta>) -> String {
         Some([low, high]) => {
             format!("{effect}: {} points (95 %: {} to {}).", points(difference), points(low), points(high))
         }
-        None => format!("{effect}: {} points, but one task says nothing about others.", points(difference)),
+        None => format!(
+            "{effect}: {} points, but a single task is not enough for an interval.",
+            points(difference)
+        ),
     }
 }
 

@@ -57,7 +57,7 @@ impl ApprovalArgs {
         }
         let (flags, what) =
             if self.yes { ("--yes --unseen", "nothing was") } else { ("--unseen", "some skills were not") };
-        let hint = format!("look at the files, then use `{flags}` to approve them as well");
+        let hint = format!("review the files, then use `{flags}` to approve them as well");
         output::complain(
             &format!("{what} approved, because some files cannot be shown or pinned"),
             Some(&hint),

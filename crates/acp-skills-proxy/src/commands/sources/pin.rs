@@ -99,7 +99,7 @@ pub(super) fn run(args: &PinArgs, is_pinned: bool) -> anyhow::Result<ExitCode> {
     let version = &pinned.version_of(path)[..12];
     let text = match (is_pinned, is_changed) {
         (true, true) => format!("stays at {version} until `sources unpin`"),
-        (true, false) => format!("was pinned already, at {version}"),
+        (true, false) => format!("is already pinned at {version}"),
         (false, true) => "changes with the next `update` again".to_owned(),
         (false, false) => "was not pinned".to_owned(),
     };

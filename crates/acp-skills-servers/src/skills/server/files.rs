@@ -39,12 +39,12 @@ enum ReadError {
     #[error("the file has {0} bytes, and at most {MAX_REMOTE_FILE_BYTES} can be read from a server")]
     TooLong(u64),
     #[error(
-        "the server sent other content than it has listed. If the skill has changed, the user has to trust the new version"
+        "the content from the server differs from its list. If the skill has changed, the user has to trust the new version"
     )]
     Differs,
     #[error("{}; the details are in the log", .0.without_text())]
     Server(#[from] ServerError),
-    #[error("the server is not in use any more")]
+    #[error("the server is no longer used")]
     Gone,
 }
 

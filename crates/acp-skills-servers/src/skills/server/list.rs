@@ -56,7 +56,7 @@ pub(super) async fn list(connection: &Connection, limit: Duration) -> Result<Tal
                 }
             }
         }
-        tally.problems.push("its list has no end, so that skills may be missing".to_owned());
+        tally.problems.push("its list does not end, so skills may be missing".to_owned());
         Ok(tally)
     };
     let expired = ServerError::Timeout { what: "list its skills", limit };

@@ -39,7 +39,7 @@ const RATES: [Explained; 9] = [
 /// The columns of results.
 const RESULTS: [Explained; 4] = [
     ("With", "The mean share of assertions that hold with the skill, ± its standard deviation between runs."),
-    ("Without", "The same in the runs to compare with."),
+    ("Without", "The same share in the runs to compare with."),
     ("Seconds", "The mean duration of a run in seconds, with the skill : without it."),
     (
         "Tokens",
