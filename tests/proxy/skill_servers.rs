@@ -143,7 +143,7 @@ fn content_that_was_not_listed_is_refused() {
     trust_all(&mut fixture);
     server.offer(&[("acme/refunds", "Refunds customers.", "Send it to me.")]);
     let (text, is_error) = activate(&mut fixture, &connection, "refunds");
-    assert!(is_error && text.contains("content from the server differs from its list"), "{text}");
+    assert!(is_error && text.contains("a file that differs from its list"), "{text}");
     assert!(!text.contains("Send it"), "{text}");
     // The current entry is read again, and waits for the user.
     ask_until(&mut fixture, "/skills", "changed since last");
@@ -154,7 +154,7 @@ fn content_that_was_not_listed_is_refused() {
     ask_until(&mut fixture, "/skills", "Is harmless.");
     trust_all(&mut fixture);
     let (text, is_error) = activate(&mut fixture, &connection, "refunds");
-    assert!(is_error && text.contains("content from the server differs from its list"), "{text}");
+    assert!(is_error && text.contains("a file that differs from its list"), "{text}");
     fixture.editor.unread();
     fixture.finish();
 }

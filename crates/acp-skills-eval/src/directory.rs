@@ -185,7 +185,7 @@ fn copy(
         return Err(io::Error::other("directories are nested too deeply"));
     }
     let too_many = || {
-        let Bounds { entries, bytes } = Bounds::SKILL;
+        let Bounds { entries, bytes, .. } = Bounds::SKILL;
         io::Error::other(format!("there are more than {entries} files, or more than {} MiB", bytes >> 20))
     };
     left.entries = left.entries.checked_sub(1).ok_or_else(too_many)?;

@@ -81,8 +81,8 @@ enum In {
 const COMMAND: Format = Format { key: "agent_servers", has_type: false, has_argv: false, has_env: false };
 
 /// The setting that stops VS Code from forwarding the port of the skills server. A remote window forwards all new ports to the desktop.
-const PORTS: &str = "remote windows (SSH, WSL, containers, the web) may forward the proxy's port, although this is not needed; to prevent this, use \
-                     `--mcp stdio`, or add to the settings: \"remote.portsAttributes\": { \"acp-skills-proxy\": { \"onAutoForward\": \
+const PORTS: &str = "remote windows (SSH, WSL, containers, the web) may forward the proxy's port, although this is not needed; to prevent this, \
+                     use `--mcp stdio`, or add to the settings: \"remote.portsAttributes\": { \"acp-skills-proxy\": { \"onAutoForward\": \
                      \"ignore\" } }";
 
 const fn vs_code(

@@ -42,7 +42,7 @@ mod tree;
 mod walk;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     mem,
     path::{Path, PathBuf},
 };
@@ -164,10 +164,15 @@ impl Discovery {
     fn walk(&self, skills: &mut SkillSetBuilder, mut memory: Option<&mut walk::Memory<'_>>) {
         let mut roots: Vec<&Root> = self.roots.iter().collect();
         order::sort_by_key(&mut roots, |root| root.scope);
-        let mut seen = HashSet::new();
+        let mut progress = walk::Progress::default();
+        let mut scope = None;
         for root in roots {
+            // A project must not use up the time for the skills of the user.
+            if scope.replace(root.scope) != Some(root.scope) {
+                progress.enter_scope();
+            }
             let space = self.limits.max_skills.saturating_sub(skills.len());
-            let found = walk::walk(root, self, space, &mut seen, memory.as_deref_mut());
+            let found = walk::walk(root, self, space, &mut progress, memory.as_deref_mut());
             for skipped in found.skipped {
                 skills.skip(skipped);
             }

@@ -74,9 +74,10 @@ pub struct Properties {
     pub version: Option<Box<str>>,
     /// `argument-hint`: the hint that editors show after the skill's slash command.
     pub argument_hint: Option<Box<str>>,
-    /// `allowed-tools`: tools that the skill may use without asking. Each entry is a pattern such as `Bash(git:*)`.
+    /// `allowed-tools`: tools that the skill may use without asking. Each entry is a pattern such as `Bash(git:*)`. At most 256 are
+    /// read.
     pub allowed_tools: Vec<String>,
-    /// `tags`: keywords for search.
+    /// `tags`: keywords for search. At most 256 are read.
     pub tags: Vec<String>,
     /// `priority`: orders search results that have the same score, highest first. The default is 0.
     pub priority: i64,

@@ -25,7 +25,7 @@ pub(super) fn write(text: &mut String, session: &Session) {
         };
         let _ = writeln!(
             text,
-            "\n{why} `/skills trust NAME` to trust a skill as it is listed here, or `/skills trust` to trust all that are listed here."
+            "\n{why} `/skills trust NAME` to trust a skill as it is listed here, or `/skills trust` to trust all listed here that you have not declined."
         );
     }
 }
@@ -44,11 +44,13 @@ pub(crate) fn list_before_trust(session: &Session, skills: &[Unapproved]) -> Str
     text
 }
 
-/// Returns the line about an unapproved skill. It says so if the user was shown or has trusted another version
-/// before.
+/// Returns the line about an unapproved skill. It says so if the user has declined this version, or was shown or has trusted another
+/// one before.
 fn unapproved(entry: &Unapproved, session: &Session) -> String {
     let changed = if session.listed.has_other_version(entry) {
         " (changed since last listed)"
+    } else if entry.is_refused {
+        " (declined)"
     } else if entry.has_changed {
         " (changed since last trusted)"
     } else {

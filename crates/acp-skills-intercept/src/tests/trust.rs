@@ -103,6 +103,20 @@ fn a_form_approves_skills() {
 }
 
 #[test]
+fn declined_skills_are_only_trusted_by_name() {
+    let mut fixture = fixture(&["deploy"], &json!({ "form": {} }));
+    let question = open(&mut fixture, 1, "s").remove(0);
+    answer(&mut fixture, &question, &json!({ "action": "decline" }));
+    let said = says(&fixture.prompt(2, "s", &["/skills"]));
+    assert!(said.contains("- `deploy` (declined): "), "{said}");
+    let said = says(&fixture.prompt(3, "s", &["/skills trust"]));
+    assert!(said.starts_with("Nothing was trusted, because you have declined"), "{said}");
+    assert_eq!(fixture.host.decisions.len(), 1);
+    let said = says(&fixture.prompt(4, "s", &["/skills trust deploy"]));
+    assert_eq!(said, "`deploy` is trusted until the next change.");
+}
+
+#[test]
 fn other_answers_do_not_approve() {
     for (result, decisions) in [
         (json!({ "action": "decline" }), &[false][..]),

@@ -11,10 +11,11 @@ use crate::{
     session::{Session, unique_name},
 };
 
-/// Returns the unapproved skills that the words after `/skills trust` name. Without words, returns all of them.
+/// Returns the unapproved skills that the words after `/skills trust` name. Without words, returns those that the user has not declined.
 ///
 /// # Errors
-/// Returns [`TrustError::NothingPending`] if no skill is unapproved, [`TrustError::Ambiguous`] if the words can be one name or
+/// Returns [`TrustError::NothingPending`] if no skill is unapproved, [`TrustError::Declined`] if there are no words, and the user has
+/// declined all skills, [`TrustError::Ambiguous`] if the words can be one name or
 /// several, [`TrustError::Several`] if several skills have a name, and [`TrustError::Unknown`] if a word does not name an unapproved
 /// skill.
 pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, TrustError> {
@@ -23,7 +24,8 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
         return Err(TrustError::NothingPending);
     }
     if words.is_empty() {
-        return Ok(unapproved.to_vec());
+        let open: Vec<_> = unapproved.iter().filter(|entry| !entry.is_refused).cloned().collect();
+        return if open.is_empty() { Err(TrustError::Declined) } else { Ok(open) };
     }
     let of = |word: &str| -> Vec<Unapproved> {
         let is_there = |entry: &&Unapproved| entry.skill.dir().is_some_and(|dir| dir == Path::new(word));
@@ -83,6 +85,11 @@ pub(crate) enum TrustError {
     /// All skills are approved.
     #[error("No skills from this project are waiting for approval.")]
     NothingPending,
+    /// The command names no skill, and the user has declined all of them.
+    #[error(
+        "Nothing was trusted, because you have declined all of these skills. Use `/skills trust NAME` to trust one of them."
+    )]
+    Declined,
     /// The words are the name of a skill, and each word is the name of another one.
     #[error(
         "{words} is the name of a single skill, but also a list of several names. Use {command} for the single skill, or \

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::walk::MAX_LINK_TIME;
 use crate::diagnostic::Diagnostic;
 
 /// The hint for searches that skip deep directories.
@@ -22,6 +23,20 @@ pub(super) fn too_many_skills(max: usize) -> Diagnostic {
     let message = format!("too many skills: using only the first {max}");
     Diagnostic::warning("too-many-skills", message)
         .help("increase `max_skills`, or select fewer skills by name")
+}
+
+/// Reports that links were not followed because the time for them was over. `number` is `None` if the root itself was not resolved.
+pub(super) fn slow_links(number: Option<usize>) -> Diagnostic {
+    let time = MAX_LINK_TIME.as_secs();
+    let message = match number {
+        None => format!("skipped directory, because resolving links took more than {time} seconds"),
+        Some(1) => format!("skipped 1 link, because resolving links took more than {time} seconds"),
+        Some(number) => {
+            format!("skipped {number} links, because resolving links took more than {time} seconds")
+        }
+    };
+    Diagnostic::warning("slow-links", message)
+        .help("remove links that lead through other links, or use `--skill` for the skills that you need")
 }
 
 /// Reports that a root has more than `max` directories of a kind, for example "without skills".

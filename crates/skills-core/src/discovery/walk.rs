@@ -11,6 +11,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -39,6 +40,35 @@ const CHUNK: usize = 16;
 
 /// The maximum number of threads. More threads would only wait for the file system.
 const MAX_THREADS: usize = 8;
+
+/// The maximum time that the roots of a scope spend on resolving links. A single link can lead through a chain of others and take
+/// seconds, and a project can contain thousands of them.
+pub(super) const MAX_LINK_TIME: Duration = Duration::from_secs(5);
+
+/// The directories that a search has visited, and the time that it has spent on resolving links.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    seen: HashSet<PathBuf>,
+    resolving: Duration,
+}
+
+impl Progress {
+    /// Starts the time for links again.
+    pub(super) fn enter_scope(&mut self) {
+        self.resolving = Duration::ZERO;
+    }
+
+    fn has_time(&self) -> bool {
+        self.resolving < MAX_LINK_TIME
+    }
+
+    fn resolve(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let started = Instant::now();
+        let real = dunce::canonicalize(path);
+        self.resolving += started.elapsed();
+        real
+    }
+}
 
 /// The skills of a root, sorted by path. Skills in hidden directories come last.
 #[derive(Debug, Default)]
@@ -86,10 +116,10 @@ impl Candidate {
     }
 
     /// Returns a subdirectory, which may be a link. Returns `None` if the link doesn't lead to a directory.
-    fn child(&self, child: &Child, memory: Option<&Memory<'_>>) -> Option<Self> {
+    fn child(&self, child: &Child, memory: Option<&Memory<'_>>, progress: &mut Progress) -> Option<Self> {
         let path = self.path.join(&child.name);
         let real = if child.is_link {
-            Some(dunce::canonicalize(&path).ok().filter(|real| real.is_dir())?)
+            Some(progress.resolve(&path).ok().filter(|real| real.is_dir())?)
         } else {
             self.real.as_ref().map(|real| real.join(&child.name))
         };
@@ -100,18 +130,19 @@ impl Candidate {
     }
 }
 
-/// Visits the directories below `root`, except those whose canonical paths are in `seen`. Finds at most `space` skills.
+/// Visits the directories below `root`, except those that `progress` has seen. Finds at most `space` skills.
 pub(super) fn walk(
     root: &Root,
     search: &Discovery,
     space: usize,
-    seen: &mut HashSet<PathBuf>,
+    progress: &mut Progress,
     memory: Option<&mut Memory<'_>>,
 ) -> Found {
     // This path is canonical, and was visited below another root. Looking up each part of it again takes long for many roots.
-    if seen.contains(&root.path) {
+    if progress.seen.contains(&root.path) {
         return Found::default();
     }
+    let real = progress.has_time().then(|| progress.resolve(&root.path));
     let boundary = root.boundary.as_deref();
     let boundary = boundary.map(|dir| dunce::canonicalize(dir).unwrap_or_else(|_| dir.to_owned()));
     let mut walk = Walk {
@@ -119,19 +150,21 @@ pub(super) fn walk(
         boundary,
         search,
         space,
-        seen,
+        progress,
         memory,
         plain: 0,
         in_skills: 0,
         leading_out: None,
+        unresolved: 0,
         skills: Vec::new(),
         skipped: Vec::new(),
     };
-    match dunce::canonicalize(&root.path) {
-        Ok(real) if walk.leads_out(&real) => walk.refuse(root.path.clone(), real),
-        Ok(real) => walk.run(real),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && may_be_absent(root.scope) => {}
-        Err(error) => walk.report(&root.path, unreadable(&error)),
+    match real {
+        Some(Ok(real)) if walk.leads_out(&real) => walk.refuse(root.path.clone(), real),
+        Some(Ok(real)) => walk.run(real),
+        Some(Err(error)) if error.kind() == io::ErrorKind::NotFound && may_be_absent(root.scope) => {}
+        Some(Err(error)) => walk.report(&root.path, unreadable(&error)),
+        None => walk.report(&root.path, limits::slow_links(None)),
     }
     walk.finish()
 }
@@ -142,7 +175,7 @@ struct Walk<'a, 'm> {
     boundary: Option<PathBuf>,
     search: &'a Discovery,
     space: usize,
-    seen: &'a mut HashSet<PathBuf>,
+    progress: &'a mut Progress,
     memory: Option<&'a mut Memory<'m>>,
     /// The number of visited directories that are not skills, nor in a skill.
     plain: usize,
@@ -150,6 +183,8 @@ struct Walk<'a, 'm> {
     in_skills: usize,
     /// The links that were not followed because they lead out of the boundary.
     leading_out: Option<LeadingOut>,
+    /// The number of links that were not followed because the time for links was over.
+    unresolved: usize,
     skills: Vec<(Place, Arc<Skill>, Vec<Diagnostic>)>,
     skipped: Vec<Skipped>,
 }
@@ -179,8 +214,9 @@ impl Walk<'_, '_> {
             let mut next = Vec::new();
             let mut candidates = level.into_iter();
             loop {
-                let new =
-                    candidates.by_ref().filter(|candidate| self.seen.insert(candidate.real().to_owned()));
+                let new = candidates
+                    .by_ref()
+                    .filter(|candidate| self.progress.seen.insert(candidate.real().to_owned()));
                 let batch: Vec<_> = new.take(BATCH).collect();
                 if batch.is_empty() {
                     break;
@@ -194,7 +230,7 @@ impl Walk<'_, '_> {
             level = next;
         }
         // Most directories in a skill have only its files, so there is no need to mention those that are too deep.
-        level.retain(|candidate| !candidate.is_in_skill && !self.seen.contains(candidate.real()));
+        level.retain(|candidate| !candidate.is_in_skill && !self.progress.seen.contains(candidate.real()));
         if let Some(first) = level.first() {
             let diagnostic = limits::too_deep(self.search.limits.max_depth, level.len(), &first.path);
             self.report(&self.root.path, diagnostic);
@@ -253,7 +289,11 @@ impl Walk<'_, '_> {
                     return;
                 }
             }
-            match above.child(child, self.memory.as_deref()) {
+            if child.is_link && !self.progress.has_time() {
+                self.unresolved += 1;
+                continue;
+            }
+            match above.child(child, self.memory.as_deref(), self.progress) {
                 Some(child) if self.leads_out(child.real()) => {
                     let Candidate { path, real, .. } = child;
                     self.refuse(path, real.unwrap_or_default());
@@ -329,6 +369,9 @@ impl Walk<'_, '_> {
             let help = "to load skills from a target that you trust, add this directory to scan";
             self.report(&self.root.path, diagnostic.help(help));
         }
+        if self.unresolved > 0 {
+            self.report(&self.root.path, limits::slow_links(Some(self.unresolved)));
+        }
         order::sort_by(&mut self.skills, |a, b| a.0.cmp(&b.0));
         order::sort_by(&mut self.skipped, |a, b| a.path.cmp(&b.path));
         let skills = self.skills.into_iter().map(|(_, skill, diagnostics)| (skill, diagnostics)).collect();
@@ -383,4 +426,36 @@ fn visit_all<C: Borrow<Candidate> + Sync>(batch: &[C], root: &Root, nested: bool
     });
     order::sort_by_key(&mut done, |(index, _)| *index);
     done.into_iter().flat_map(|(_, visits)| visits).collect()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn links_are_not_followed_after_their_time() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        for name in ["root/plain", "other/linked"] {
+            fs::create_dir_all(base.join(name)).unwrap();
+            fs::write(base.join(name).join("SKILL.md"), "---\ndescription: d\n---\nx\n").unwrap();
+        }
+        symlink("../other/linked", base.join("root/linked")).unwrap();
+        let root = Root::scanned(base.join("root"));
+        let search = Discovery::new([root.clone()]);
+        for (resolving, found, message) in [
+            (Duration::ZERO, 2, None),
+            (MAX_LINK_TIME.saturating_sub(Duration::from_nanos(1)), 1, Some("skipped 1 link, because")),
+            (MAX_LINK_TIME, 0, Some("skipped directory, because")),
+        ] {
+            let mut progress = Progress { resolving, ..Progress::default() };
+            let result = walk(&root, &search, 100, &mut progress, None);
+            let said = result.skipped.first().map(|skipped| skipped.diagnostics[0].message.as_str());
+            assert_eq!(result.skills.len(), found, "{said:?}");
+            assert!(said.is_some() == message.is_some(), "{said:?}");
+            assert!(said.unwrap_or_default().starts_with(message.unwrap_or_default()), "{said:?}");
+        }
+    }
 }

@@ -5,10 +5,11 @@ use std::{
     collections::VecDeque,
     io::{self, Read},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use cap_fs_ext::DirExt;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, Metadata};
 
 use super::{
     SkillFiles,
@@ -18,6 +19,10 @@ use crate::{order, text::shown};
 
 /// The maximum depth of the walk, in directories under the root.
 const MAX_DEPTH: usize = 32;
+
+/// The maximum time to resolve the links of a skill, or of several skills together. A link can lead through a chain of others, so
+/// that it takes milliseconds.
+const MAX_LINK_TIME: Duration = Duration::from_secs(5);
 
 /// The name of a directory that scans don't enter: git objects are compressed. Approvals enter it, because a script can read
 /// it like any other directory.
@@ -36,7 +41,7 @@ pub(crate) enum Kind {
     Special,
     /// A `.git` directory, which a scan doesn't enter.
     Repository,
-    /// A directory that is too deep or can't be read, or an entry whose name is not Unicode.
+    /// A directory that is too deep or can't be read, an entry whose name is not Unicode, or a link after the time for links.
     Unread,
 }
 
@@ -67,11 +72,13 @@ pub struct Bounds {
     pub entries: usize,
     /// The maximum size of all files together, in bytes.
     pub bytes: u64,
+    /// The maximum time to resolve links.
+    pub links: Duration,
 }
 
 impl Bounds {
-    /// Limits that no reasonable skill exceeds: 10,000 entries and 256 MiB.
-    pub const SKILL: Self = Self { entries: 10_000, bytes: 256 * 1024 * 1024 };
+    /// Limits that no reasonable skill exceeds: 10,000 entries, 256 MiB, and 5 seconds for links.
+    pub const SKILL: Self = Self { entries: 10_000, bytes: 256 * 1024 * 1024, links: MAX_LINK_TIME };
 }
 
 impl SkillFiles {
@@ -79,12 +86,12 @@ impl SkillFiles {
     /// the contents of `.git` directories. The second value is true if the list is complete.
     #[cfg(feature = "scan")]
     pub(crate) fn every(&self, max: usize) -> (Vec<Entry>, bool) {
-        every(&self.dir, max, Repositories::Skip)
+        every(&self.dir, max, Repositories::Skip, &mut { MAX_LINK_TIME })
     }
 
     /// Lists up to `max` entries under the directory: those that [`visit`](Self::visit) passes, and those for which it fails.
     pub(super) fn walk(&self, max: usize) -> Vec<Entry> {
-        every(&self.dir, max, Repositories::Enter).0
+        every(&self.dir, max, Repositories::Enter, &mut { MAX_LINK_TIME }).0
     }
 
     /// Calls `visit` for each entry under the directory, including hidden ones, sorted by path.
@@ -92,15 +99,15 @@ impl SkillFiles {
     /// A file is passed with its content. Other entries have no content: links that lead out of the root or to a directory.
     /// The path of such a link is passed as `PATH -> "TARGET"`.
     ///
-    /// The entries and bytes are subtracted from `bounds`, even if this method fails later, so that several calls can share
-    /// one limit.
+    /// What was used is subtracted from `bounds`, even if this method fails later, so that several calls can share one limit. The
+    /// entries of a skill with too many are not subtracted, because listing them takes little time.
     ///
     /// # Errors
     /// Returns an error before reading any file if the skill exceeds `bounds`. Also returns an error if a file or directory
     /// can't be read, if `visit` fails, if a name is not Unicode (because two such names could appear as the same path), or if
     /// an entry is a FIFO, a socket or a device (because its content can be different for each reader).
     pub fn visit(&self, bounds: &mut Bounds, visit: &mut VisitEntry<'_>) -> io::Result<()> {
-        let (entries, is_all) = every(&self.dir, bounds.entries, Repositories::Enter);
+        let (entries, is_all) = every(&self.dir, bounds.entries, Repositories::Enter, &mut bounds.links);
         if !is_all {
             return Err(io::Error::other(format!("skill has more than {} files", bounds.entries)));
         }
@@ -148,9 +155,10 @@ enum Repositories {
     Skip,
 }
 
-/// Walks up to `max` entries below `root` and returns them sorted by path. The second value is true if the walk is complete.
+/// Walks up to `max` entries below `root` and returns them sorted by path. The second value is true if the walk is complete. The
+/// time that it takes to resolve links is subtracted from `links`.
 /// Links to directories inside are not followed, because the walk reaches their targets anyway.
-fn every(root: &Dir, max: usize, repositories: Repositories) -> (Vec<Entry>, bool) {
+fn every(root: &Dir, max: usize, repositories: Repositories, links: &mut Duration) -> (Vec<Entry>, bool) {
     let mut found = Vec::new();
     let mut complete = true;
     let mut seen = 0;
@@ -191,7 +199,8 @@ fn every(root: &Dir, max: usize, repositories: Repositories) -> (Vec<Entry>, boo
                         _ => Kind::Unread,
                     }
                 }
-                Ok(kind) if kind.is_symlink() => match root.metadata(&path) {
+                Ok(kind) if kind.is_symlink() && links.is_zero() => Kind::Unread,
+                Ok(kind) if kind.is_symlink() => match resolve(root, &path, links) {
                     Ok(metadata) if metadata.is_dir() => Kind::LinkIn(target()),
                     Ok(metadata) if metadata.is_file() => Kind::File,
                     Ok(_) => Kind::Special,
@@ -205,6 +214,14 @@ fn every(root: &Dir, max: usize, repositories: Repositories) -> (Vec<Entry>, boo
     }
     order::sort_by(&mut found, |a, b| a.path.cmp(&b.path));
     (found, complete)
+}
+
+/// Returns the metadata of the target of a link, and subtracts the time that this takes from `time`.
+fn resolve(root: &Dir, link: &str, time: &mut Duration) -> io::Result<Metadata> {
+    let started = Instant::now();
+    let target = root.metadata(link);
+    *time = time.saturating_sub(started.elapsed());
+    target
 }
 
 /// Formats a link for [`VisitEntry`], so that its target is part of the path.

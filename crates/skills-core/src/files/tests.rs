@@ -373,6 +373,23 @@ fn a_directory_that_was_replaced_by_a_new_one_is_read() {
     assert_eq!(read(), "\"new\"");
 }
 
+/// After the time for links, a link can't be read, so that the skill can't be approved.
+#[cfg(unix)]
+#[test]
+fn a_visit_has_a_time_for_links() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a"), "x").unwrap();
+    std::os::unix::fs::symlink("a", dir.path().join("b")).unwrap();
+    let files = SkillFiles::open(dir.path()).unwrap();
+    let visit =
+        |bounds: &mut Bounds| files.visit(bounds, &mut |_, _| Ok(())).map_err(|error| error.to_string());
+    let mut bounds = Bounds::SKILL;
+    assert_eq!(visit(&mut bounds), Ok(()));
+    assert!(bounds.links < Bounds::SKILL.links);
+    bounds.links = std::time::Duration::ZERO;
+    assert_eq!(visit(&mut bounds), Err("cannot read `b`".to_owned()));
+}
+
 /// The size of all files is checked before any of them is read.
 #[test]
 fn a_visit_respects_its_bounds() {
@@ -382,7 +399,7 @@ fn a_visit_respects_its_bounds() {
     }
     let files = SkillFiles::open(dir.path()).unwrap();
     let visit = |bytes, fails_at: &str| {
-        let mut bounds = Bounds { entries: 10, bytes };
+        let mut bounds = Bounds { entries: 10, bytes, ..Bounds::SKILL };
         let mut seen = String::new();
         let visited = files.visit(&mut bounds, &mut |path, _| {
             seen += path;

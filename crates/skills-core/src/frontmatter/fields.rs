@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     Frontmatter, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, ParseContext,
     findings::Findings,
-    keys::{Field, apply, kebab, split_tools},
+    keys::{Field, MAX_WORDS, apply, kebab, split_tools},
     recover::{Entries, literal_after},
     text::readable,
     yaml::{Kind, Node},
@@ -273,7 +273,13 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
         let (tools, separated) = match &value.kind {
             Kind::List { items, .. } if !value.marked => (
-                items.iter().filter_map(Node::text).map(readable).filter(|tool| !tool.is_empty()).collect(),
+                items
+                    .iter()
+                    .filter_map(Node::text)
+                    .map(readable)
+                    .filter(|tool| !tool.is_empty())
+                    .take(MAX_WORDS)
+                    .collect(),
                 false,
             ),
             Kind::Map { .. } => {

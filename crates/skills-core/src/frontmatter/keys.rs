@@ -7,6 +7,9 @@ use serde_json::Value;
 use super::text::readable;
 use crate::{paths, skill::Properties};
 
+/// The maximum number of tools, and of tags. The limit bounds the memory of a project with thousands of skills.
+pub(super) const MAX_WORDS: usize = 256;
+
 /// A known field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
@@ -147,11 +150,14 @@ fn boolean(value: &Value) -> Option<bool> {
 
 fn tags(value: &Value) -> Option<Vec<String>> {
     match value {
-        Value::Array(items) => Some(items.iter().filter_map(scalar).filter(|tag| !tag.is_empty()).collect()),
+        Value::Array(items) => {
+            Some(items.iter().filter_map(scalar).filter(|tag| !tag.is_empty()).take(MAX_WORDS).collect())
+        }
         Value::Object(_) | Value::Null => None,
         _ => {
             let text = scalar(value)?;
-            Some(text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect())
+            let tags = text.split(',').map(str::trim).filter(|tag| !tag.is_empty());
+            Some(tags.map(str::to_owned).take(MAX_WORDS).collect())
         }
     }
 }
@@ -166,7 +172,8 @@ fn globs(value: &Value) -> Option<Vec<String>> {
     globs.iter().all(|glob| paths::is_valid(glob)).then(|| globs.into_iter().take(paths::MAX_GLOBS).collect())
 }
 
-/// Splits `text` into patterns at spaces and commas outside of parentheses. Also returns true if there were no commas.
+/// Splits `text` into patterns at spaces and commas outside of parentheses, at most [`MAX_WORDS`]. Also returns true if there were no
+/// commas.
 pub(super) fn split_tools(text: &str) -> (Vec<String>, bool) {
     let mut tools = Vec::new();
     let mut tool = String::new();
@@ -191,6 +198,10 @@ pub(super) fn split_tools(text: &str) -> (Vec<String>, bool) {
         if depth == 0 && (c == ',' || c.is_whitespace()) {
             if !tool.is_empty() {
                 tools.push(std::mem::take(&mut tool));
+                // A parenthesis after white space would continue the last pattern, so the next one is still read.
+                if tools.len() > MAX_WORDS {
+                    break;
+                }
             }
         } else {
             tool.push(c);
@@ -199,6 +210,7 @@ pub(super) fn split_tools(text: &str) -> (Vec<String>, bool) {
     if !tool.is_empty() {
         tools.push(tool);
     }
+    tools.truncate(MAX_WORDS);
     (tools, !commas)
 }
 
@@ -225,6 +237,9 @@ mod tests {
         check("Bash (git log:*) Read", &["Bash(git log:*)", "Read"], true);
         check("Bash\t(git log:*), Bash  (npm test)", &["Bash(git log:*)", "Bash(npm test)"], false);
         check("Read, (x)", &["Read", "(x)"], false);
+        assert_eq!(split_tools(&"a ".repeat(15_000)).0.len(), MAX_WORDS);
+        let last = format!("{}Bash (git log:*) Read", "a ".repeat(MAX_WORDS - 1));
+        assert_eq!(split_tools(&last).0.last().unwrap(), "Bash(git log:*)");
     }
 
     #[test]

@@ -39,7 +39,7 @@ enum ReadError {
     #[error("the file has {0} bytes, and at most {MAX_REMOTE_FILE_BYTES} can be read from a server")]
     TooLong(u64),
     #[error(
-        "the content from the server differs from its list. If the skill has changed, the user has to trust the new version"
+        "the server sent a file that differs from its list. If the skill has changed, the user has to trust the new version"
     )]
     Differs,
     #[error("{}; the details are in the log", .0.without_text())]
