@@ -7,6 +7,7 @@
 //! | `snapshots` | the sets that sessions get, and the new search after a change |
 //! | `workspace` | the skills of a session, and the directories of its projects |
 //! | `project_searches` | the searches for the skills of a session's projects |
+//! | `project_tree` | the subdirectories of a project that can have skills, as monorepos have them |
 //! | `projects` | additional skills and filters for sessions in certain directories |
 //! | `rules` | the rules of an administrator about skills on disk |
 //! | `missing` | warnings about directories without skills, and filters that match none |
@@ -15,6 +16,7 @@
 mod directories;
 mod missing;
 mod project_searches;
+mod project_tree;
 mod projects;
 mod rules;
 mod scan;

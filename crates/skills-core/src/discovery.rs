@@ -36,9 +36,9 @@ mod limits;
 mod load;
 mod named;
 mod names;
+mod progress;
 mod repository;
 mod roots;
-mod tree;
 mod walk;
 
 use std::{
@@ -51,9 +51,8 @@ pub use cache::{Changes, DiscoveryCache, VisitedDirectory};
 pub use filter::{Filter, FilterError};
 pub use load::{LoadError, load_dir};
 pub use named::NamedSkill;
-pub use names::PROJECT_ENTRIES;
-pub use roots::{Root, project_roots, user_roots, user_roots_in};
-pub use tree::{MAX_TREE_DEPTH, ProjectTree, is_in_tree};
+pub use names::{PROJECT_ENTRIES, is_hidden, may_have_skills};
+pub use roots::{IN_PROJECT, Root, project_roots, user_roots, user_roots_in};
 
 use crate::{
     order,
@@ -164,7 +163,7 @@ impl Discovery {
     fn walk(&self, skills: &mut SkillSetBuilder, mut memory: Option<&mut walk::Memory<'_>>) {
         let mut roots: Vec<&Root> = self.roots.iter().collect();
         order::sort_by_key(&mut roots, |root| root.scope);
-        let mut progress = walk::Progress::default();
+        let mut progress = progress::Progress::default();
         let mut scope = None;
         for root in roots {
             // A project must not use up the time for the skills of the user.

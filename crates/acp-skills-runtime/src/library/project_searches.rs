@@ -8,11 +8,11 @@ use std::{
 use acp_skills_intercept::Workspace;
 use skills_core::{
     Skill, SkillSet,
-    discovery::{Changes, Discovery, ProjectTree},
+    discovery::{Changes, Discovery},
     set::{Entry, Skipped},
 };
 
-use super::{directories::DirectoryLibrary, scan::Search};
+use super::{directories::DirectoryLibrary, project_tree::ProjectTree, scan::Search};
 
 /// The search for the project skills of one root.
 pub(super) struct ProjectSearch {

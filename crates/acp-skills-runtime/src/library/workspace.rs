@@ -14,7 +14,7 @@ use std::{
 use acp_skills_intercept::Workspace;
 use skills_core::{
     Scope, Skill, SkillSet,
-    discovery::{Discovery, ProjectTree, Root, project_roots},
+    discovery::{Discovery, Root, project_roots},
     files::Bounds,
     order,
     set::Unapproved,
@@ -24,6 +24,7 @@ use skills_sources::trust::{self, Decided, Trust, TrustedDir};
 use super::{
     directories::{DirectoryLibrary, Named},
     project_searches::{ProjectFound, ProjectSearch, ProjectSearches, real},
+    project_tree::ProjectTree,
     projects,
 };
 

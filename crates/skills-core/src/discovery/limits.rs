@@ -1,8 +1,8 @@
-//! The diagnostics for the limits of a search.
+//! The diagnostics for the limits of a search, and for links that it doesn't follow.
 
 use std::path::Path;
 
-use super::walk::MAX_LINK_TIME;
+use super::progress::MAX_LINK_TIME;
 use crate::diagnostic::Diagnostic;
 
 /// The hint for searches that skip deep directories.
@@ -23,6 +23,20 @@ pub(super) fn too_many_skills(max: usize) -> Diagnostic {
     let message = format!("too many skills: using only the first {max}");
     Diagnostic::warning("too-many-skills", message)
         .help("increase `max_skills`, or select fewer skills by name")
+}
+
+/// Reports that `number` links lead out of the project. `link` is one of them.
+pub(super) fn leading_out(number: usize, link: &Path, target: &Path) -> Diagnostic {
+    let link = link.display();
+    let target = target.display();
+    let message = match number {
+        1 => format!("skipped link {link}, because the target {target} is outside of the project"),
+        _ => format!(
+            "skipped {number} links to targets outside of the project, for example {link} to {target}"
+        ),
+    };
+    Diagnostic::error("link-out-of-project", message)
+        .help("to load skills from a target that you trust, add this directory to scan")
 }
 
 /// Reports that links were not followed because the time for them was over. `number` is `None` if the root itself was not resolved.

@@ -58,13 +58,13 @@ const OF_TOOLS: [&str; 48] = [
 ];
 
 /// Returns true if a directory may have skills.
-pub(super) fn may_have_skills(name: &OsStr) -> bool {
+pub fn may_have_skills(name: &OsStr) -> bool {
     name.to_str().is_none_or(|name| OF_TOOLS.binary_search(&name).is_err())
 }
 
 /// Returns true if a directory is hidden and not used by agents for skills. Such directories are searched only below a root
 /// that the user named.
-pub(super) fn is_hidden(name: &OsStr) -> bool {
+pub fn is_hidden(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b".") && !PROJECT_ENTRIES.iter().any(|known| name == *known)
 }
 

@@ -49,7 +49,7 @@ impl Root {
 }
 
 /// The directories for skills in a project, in the order of precedence.
-pub(super) const IN_PROJECT: [&str; 3] = [".skills", ".agents/skills", ".claude/skills"];
+pub const IN_PROJECT: [&str; 3] = [".skills", ".agents/skills", ".claude/skills"];
 
 /// The directories for skills in a home directory, in the order of precedence.
 const IN_HOME: [&str; 2] = [".agents/skills", ".claude/skills"];

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Borrow,
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     io,
     num::NonZero,
     path::{Path, PathBuf},
@@ -11,7 +11,6 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::{Duration, Instant},
 };
 
 use super::{
@@ -21,6 +20,7 @@ use super::{
     load::{Child, LoadError, Visit, unreadable, visit},
     may_be_absent,
     names::is_hidden,
+    progress::Progress,
 };
 use crate::{
     diagnostic::Diagnostic,
@@ -40,35 +40,6 @@ const CHUNK: usize = 16;
 
 /// The maximum number of threads. More threads would only wait for the file system.
 const MAX_THREADS: usize = 8;
-
-/// The maximum time that the roots of a scope spend on resolving links. A single link can lead through a chain of others and take
-/// seconds, and a project can contain thousands of them.
-pub(super) const MAX_LINK_TIME: Duration = Duration::from_secs(5);
-
-/// The directories that a search has visited, and the time that it has spent on resolving links.
-#[derive(Debug, Default)]
-pub(super) struct Progress {
-    seen: HashSet<PathBuf>,
-    resolving: Duration,
-}
-
-impl Progress {
-    /// Starts the time for links again.
-    pub(super) fn enter_scope(&mut self) {
-        self.resolving = Duration::ZERO;
-    }
-
-    fn has_time(&self) -> bool {
-        self.resolving < MAX_LINK_TIME
-    }
-
-    fn resolve(&mut self, path: &Path) -> io::Result<PathBuf> {
-        let started = Instant::now();
-        let real = dunce::canonicalize(path);
-        self.resolving += started.elapsed();
-        real
-    }
-}
 
 /// The skills of a root, sorted by path. Skills in hidden directories come last.
 #[derive(Debug, Default)]
@@ -357,17 +328,7 @@ impl Walk<'_, '_> {
 
     fn finish(mut self) -> Found {
         if let Some(LeadingOut { number, link, target }) = self.leading_out.take() {
-            let link = link.display();
-            let target = target.display();
-            let message = match number {
-                1 => format!("skipped link {link}, because the target {target} is outside of the project"),
-                _ => format!(
-                    "skipped {number} links to targets outside of the project, for example {link} to {target}"
-                ),
-            };
-            let diagnostic = Diagnostic::error("link-out-of-project", message);
-            let help = "to load skills from a target that you trust, add this directory to scan";
-            self.report(&self.root.path, diagnostic.help(help));
+            self.report(&self.root.path, limits::leading_out(number, &link, &target));
         }
         if self.unresolved > 0 {
             self.report(&self.root.path, limits::slow_links(Some(self.unresolved)));
@@ -429,33 +390,4 @@ fn visit_all<C: Borrow<Candidate> + Sync>(batch: &[C], root: &Root, nested: bool
 }
 
 #[cfg(all(test, unix))]
-mod tests {
-    use std::{fs, os::unix::fs::symlink};
-
-    use super::*;
-
-    #[test]
-    fn links_are_not_followed_after_their_time() {
-        let base = tempfile::tempdir().unwrap();
-        let base = dunce::canonicalize(base.path()).unwrap();
-        for name in ["root/plain", "other/linked"] {
-            fs::create_dir_all(base.join(name)).unwrap();
-            fs::write(base.join(name).join("SKILL.md"), "---\ndescription: d\n---\nx\n").unwrap();
-        }
-        symlink("../other/linked", base.join("root/linked")).unwrap();
-        let root = Root::scanned(base.join("root"));
-        let search = Discovery::new([root.clone()]);
-        for (resolving, found, message) in [
-            (Duration::ZERO, 2, None),
-            (MAX_LINK_TIME.saturating_sub(Duration::from_nanos(1)), 1, Some("skipped 1 link, because")),
-            (MAX_LINK_TIME, 0, Some("skipped directory, because")),
-        ] {
-            let mut progress = Progress { resolving, ..Progress::default() };
-            let result = walk(&root, &search, 100, &mut progress, None);
-            let said = result.skipped.first().map(|skipped| skipped.diagnostics[0].message.as_str());
-            assert_eq!(result.skills.len(), found, "{said:?}");
-            assert!(said.is_some() == message.is_some(), "{said:?}");
-            assert!(said.unwrap_or_default().starts_with(message.unwrap_or_default()), "{said:?}");
-        }
-    }
-}
+mod tests;

@@ -12,9 +12,11 @@ use notify::{
     event::{AccessKind, AccessMode, ModifyKind},
 };
 use skills_core::{
-    discovery::{Changes, Discovery, DiscoveryCache, PROJECT_ENTRIES, is_in_tree},
+    discovery::{Changes, Discovery, DiscoveryCache, PROJECT_ENTRIES},
     files::SKILL_FILE_NAMES,
 };
+
+use crate::library::project_tree::is_in_tree;
 
 /// The directories to check for changes, by canonical path. There can be ten thousand of these, so paths are shared
 /// with the search to save memory.

@@ -5,14 +5,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    names::{PROJECT_ENTRIES, is_hidden, may_have_skills},
-    roots::{IN_PROJECT, Root},
+use skills_core::{
+    Diagnostic, Scope,
+    discovery::{IN_PROJECT, PROJECT_ENTRIES, Root, is_hidden, may_have_skills},
+    order,
+    set::Skipped,
 };
-use crate::{diagnostic::Diagnostic, order, set::Skipped, skill::Scope};
 
 /// The maximum depth of a directory with skills below the root of a session.
-pub const MAX_TREE_DEPTH: usize = 5;
+const MAX_TREE_DEPTH: usize = 5;
 
 /// Directories of generated files and of other projects, which are usually ignored by git. A skill may have such a name, so they
 /// are only skipped in the tree of a project.
@@ -24,20 +25,19 @@ const GENERATED: [&str; 5] = ["bazel-out", "coverage", "dist", "vendor", "venv"]
 /// `target` and `dist`), links, and other repositories. `.gitignore` is not read: skills can be ignored by git and still be meant
 /// for the project. Each level is searched before the next one, in the order of the names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ProjectTree {
+pub(super) struct ProjectTree {
     /// The directories that may have skills, nearest first. They need not exist, and can be links.
-    pub roots: Vec<Root>,
+    pub(super) roots: Vec<Root>,
     /// All directories that were searched, without the root itself. New skills can appear in each of them.
-    pub directories: Vec<PathBuf>,
+    pub(super) directories: Vec<PathBuf>,
     /// A warning if there are more directories than could be searched.
-    pub limited: Option<Skipped>,
+    pub(super) limited: Option<Skipped>,
 }
 
 impl ProjectTree {
     /// Searches at most `max_dirs` directories below `root`, up to a depth of [`MAX_TREE_DEPTH`]. Links in the directories that are
     /// found must not lead out of `boundary`.
-    pub fn search(root: &Path, boundary: &Path, max_dirs: usize) -> Self {
+    pub(super) fn search(root: &Path, boundary: &Path, max_dirs: usize) -> Self {
         let mut tree = Self::default();
         let Ok(real) = dunce::canonicalize(root) else { return tree };
         let mut level = subdirectories(&real);
@@ -81,7 +81,7 @@ fn subdirectories(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns true if a directory with this name can be part of a project's tree.
-pub fn is_in_tree(name: &std::ffi::OsStr) -> bool {
+pub(super) fn is_in_tree(name: &std::ffi::OsStr) -> bool {
     may_have_skills(name)
         && !is_hidden(name)
         && !PROJECT_ENTRIES.iter().chain(&GENERATED).any(|other| name == *other)
