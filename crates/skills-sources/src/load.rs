@@ -15,7 +15,6 @@ use skills_core::{
     files::SkillFiles,
     order,
     scan::{Finding, Risk, Rules, scan, scan_files},
-    set::Entry,
 };
 
 use self::{repository::of_repository, site::Site};
@@ -42,8 +41,9 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    pub(super) fn takes(&self, entry: &Entry) -> bool {
-        self.filters.iter().all(|filter| filter.takes(&entry.skill.name))
+    /// Returns true if all filters select this name.
+    pub(super) fn takes(&self, name: &SkillName) -> bool {
+        self.filters.iter().all(|filter| filter.takes(name))
     }
 }
 
@@ -76,8 +76,7 @@ pub(super) fn load(
             let own = index(&pinned.index)?;
             let kept: HashSet<_> = pinned.decisions.kept.values().collect();
             let kept = kept.into_iter().filter_map(|digest| Some((digest.as_str(), index(digest)?)));
-            let takes = |name: &SkillName| wanted.filters.iter().all(|filter| filter.takes(name));
-            if !partly && !packed::missing(store, url, pinned, &takes).is_empty() {
+            if !partly && !packed::missing(store, url, pinned, &|name| wanted.takes(name)).is_empty() {
                 return None;
             }
             let site = Site { address, url, store, pinned, wanted };
@@ -125,7 +124,8 @@ pub(super) fn pin_wanted(
 ) -> Result<PinnedGit, PinError> {
     let real = dunce::canonicalize(root)?;
     let found = approved::find(&real, wanted.max_skills, wanted.nested);
-    let skills = || found.entries().iter().filter(|entry| wanted.takes(entry)).map(|entry| &entry.skill);
+    let skills =
+        || found.entries().iter().filter(|entry| wanted.takes(&entry.skill.name)).map(|entry| &entry.skill);
     let mut pinned = pin_directories(&real, commit, skills().filter_map(|skill| skill.dir()), max_bytes)?;
     for skill in skills() {
         let Some(dir) = skill.dir() else { continue };
@@ -161,11 +161,11 @@ fn pin_directories<'a>(
 /// Returns the checksums of those skills of an index that pass the filters. `None` if all skills do.
 pub(super) fn listed(index: &RemoteIndex, wanted: &Wanted<'_>) -> Option<BTreeMap<String, String>> {
     let entries = index.skills().entries();
-    if entries.iter().all(|entry| wanted.takes(entry)) {
+    if entries.iter().all(|entry| wanted.takes(&entry.skill.name)) {
         return None;
     }
     let mut listed = all_listed(index);
-    for entry in entries.iter().filter(|entry| !wanted.takes(entry)) {
+    for entry in entries.iter().filter(|entry| !wanted.takes(&entry.skill.name)) {
         listed.remove(entry.skill.name.as_str());
     }
     Some(listed)

@@ -301,7 +301,7 @@ fn unpack(
 ) -> Result<Vec<Unpacked>, SourceError> {
     let mut archives = Vec::new();
     let mut budget = Budget::of_archives(store);
-    let entries = index.skills().entries().iter().filter(|entry| wanted.takes(entry));
+    let entries = index.skills().entries().iter().filter(|entry| wanted.takes(&entry.skill.name));
     for entry in entries {
         let skill = &entry.skill;
         let Some(archive) = packed::of(skill) else { continue };

@@ -53,9 +53,7 @@ pub(super) fn of_repository(
         if pinned.decisions.kept.contains_key(&path) || pinned.decisions.declined.contains_key(&path) {
             continue;
         }
-        let name =
-            SkillName::new(&name).filter(|name| wanted.filters.iter().all(|filter| filter.takes(name)));
-        if let Some(name) = name {
+        if let Some(name) = SkillName::new(&name).filter(|name| wanted.takes(name)) {
             let why = not_approved(address, &name, pinned.skills.contains_key(&path));
             skills.skip(Skipped::new(root.join(path), vec![why]));
         }
@@ -73,7 +71,7 @@ fn without_commit(
     let has_part = |commit: &str| parts.iter().any(|(_, part)| part.commit == commit);
     let takes = |path: &str| {
         let name = SkillName::new(pinned.decisions.name_of(path));
-        name.is_none_or(|name| wanted.filters.iter().all(|filter| filter.takes(&name)))
+        name.is_none_or(|name| wanted.takes(&name))
     };
     let kept = pinned.decisions.kept.iter();
     let kept = kept.filter(|(path, commit)| **commit != pinned.commit && pinned.skills.contains_key(*path));
@@ -124,7 +122,7 @@ pub(super) fn add_part(
         };
         others.remove(&path);
         seen.insert(path.clone());
-        if !wanted.takes(entry) {
+        if !wanted.takes(&entry.skill.name) {
             continue;
         }
         // If a file changes later, the guard will detect this when we read it. Here, we check for changes since discovery.
@@ -211,6 +209,8 @@ fn gone(address: &Address, path: &str) -> Diagnostic {
 mod tests {
     use std::fs;
 
+    use skills_core::discovery::Filter;
+
     use super::*;
     use crate::store::LIST;
 
@@ -239,6 +239,22 @@ mod tests {
         let set = of_repository(&address, &[(root, pinned.clone())], &pinned, &wanted);
         let last = &set.skipped().last().expect("skills").diagnostics[0];
         assert_eq!((set.skipped().len(), last.message.split(' ').next()), (MAX_MISSING + 1, Some("10")));
+    }
+
+    /// The directory of a skill can have another name, so the recorded name decides if a filter leaves it out.
+    #[test]
+    fn missing_commits_are_reported_by_name() {
+        let address = Address::parse("github:acme/skills").unwrap();
+        let mut pinned = PinnedGit::new("c".repeat(40), [("dir".to_owned(), "0".repeat(64))].into());
+        pinned.decisions.kept.insert("dir".to_owned(), "d".repeat(40));
+        pinned.decisions.names.insert("dir".to_owned(), "review".to_owned());
+        let parts = [(PathBuf::from("src"), pinned.clone())];
+        for (exclude, is_reported) in [("review", false), ("dir", true)] {
+            let filters = [Filter::new([] as [&str; 0], [exclude]).unwrap()];
+            let wanted = Wanted { filters: &filters, max_skills: 10, nested: false, policy: None };
+            let said = without_commit(&address, &parts, &pinned, &wanted);
+            assert_eq!(said.is_some(), is_reported, "{exclude}: {said:?}");
+        }
     }
 
     /// Two ways to remove a skill from the cache without a fetch, which the list of skills in the cache doesn't show.

@@ -38,7 +38,8 @@ impl Site<'_> {
             };
             index.skills().entries().iter().filter(is_kept)
         });
-        for entry in own.chain(others).filter(|entry| wanted.takes(entry)).take(wanted.max_skills) {
+        for entry in own.chain(others).filter(|entry| wanted.takes(&entry.skill.name)).take(wanted.max_skills)
+        {
             let skill = &entry.skill;
             let name = skill.name.as_str();
             if let Some(archive) = packed::of(skill) {
@@ -61,7 +62,7 @@ impl Site<'_> {
         }
         let lost = decisions.kept.iter().filter(|(_, digest)| !kept.contains_key(digest.as_str()));
         let lost = lost.filter_map(|(name, _)| SkillName::new(name));
-        for name in lost.filter(|name| wanted.filters.iter().all(|filter| filter.takes(name))) {
+        for name in lost.filter(|name| wanted.takes(name)) {
             let why =
                 format!("skill `{name}` from {address} stays at a version that is not in the cache anymore");
             let help =
