@@ -71,7 +71,9 @@ fn an_editor_whose_user_says_no() {
     let mut fixture = with_forms(project.proxy());
     project.open(&mut fixture, "s");
     assert!(fixture.ask("/skills").contains("Waiting for your trust"));
-    assert!(fixture.ask("/skills trust").starts_with("`deploy` is trusted"));
+    // The refusal holds until the user names the skill.
+    assert!(fixture.ask("/skills trust").starts_with("Nothing was trusted, because you have declined"));
+    assert!(fixture.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
     fixture.finish();
 }
 
