@@ -1,9 +1,12 @@
 //! MCP servers that offer skills (SEP-2640).
 
+use std::time::Instant;
+
 use serde_json::json;
 
 use crate::{
     agent::{self, skill_catalog},
+    editor::DEADLINE,
     fixture::{self, Fixture},
     skill_server::{Server, activate, ask_until, open, proxy, trust_all},
     skills::Skills,
@@ -42,7 +45,9 @@ fn skills_of_the_editors_servers_join() {
     assert!(prompt.contains("refunds") && prompt.contains("From MCP server docs"), "{prompt}");
     let (text, is_error) = activate(&mut fixture, &connection, "refunds");
     assert!(!is_error && text.contains("ZQ-body"), "{text}");
-    assert!(text.contains("skill://acme/refunds/\nThese instructions come from MCP server docs"), "{text}");
+    assert!(text.contains("\nSkill address: MCP server docs\nThese instructions come from there"), "{text}");
+    // The server chooses its URLs, and the user has not seen them.
+    assert!(!text.contains("skill://"), "{text}");
     assert!(text.contains("references/guide.md"), "{text}");
     let read = json!({ "skill": "refunds", "path": "references/guide.md" });
     assert_eq!(fixture.call(&connection, "read_skill_file", read).0, "The guide of refunds.");
@@ -81,7 +86,8 @@ fn the_user_is_asked_once_for_each_server() {
     fixture.editor.unread();
     servers[1].offer(&[("x", "Is x.", "Another X."), ("y", "Is y.", "Y.")]);
     fixture.ask("/skills reload");
-    for number in 0.. {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
         let prompt = json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "/skills" }] });
         let id = fixture.editor.request("session/prompt", prompt);
         fixture.editor.answer(&id);
@@ -90,7 +96,7 @@ fn the_user_is_asked_once_for_each_server() {
         if said.iter().any(|message| message.to_string().contains("Waiting for your trust")) {
             break;
         }
-        assert!(number < 10_000, "{said:?}");
+        assert!(Instant::now() < deadline, "{said:?}");
     }
     fixture.finish();
 }
@@ -180,7 +186,7 @@ fn own_skills_win() {
     for name in ["my-docs-review", "skill://review/SKILL.md"] {
         let (text, is_error) = activate(&mut fixture, &connection, name);
         assert!(
-            !is_error && text.contains("Evil.") && text.contains("come from MCP server My Docs"),
+            !is_error && text.contains("Evil.") && text.contains("Skill address: MCP server My Docs\n"),
             "{text}"
         );
     }

@@ -197,7 +197,7 @@ fn address(skill: &Skill, guide: Guide) -> Option<String> {
         return None;
     };
     if let Some(service) = service {
-        return Some(origin(&**service, base, files.as_deref().unwrap_or_default().is_empty(), guide));
+        return Some(origin(&**service, files.as_deref().unwrap_or_default().is_empty(), guide));
     }
     if files.as_ref().is_some_and(|files| files.is_empty()) {
         return None;
@@ -209,9 +209,10 @@ fn address(skill: &Skill, guide: Guide) -> Option<String> {
     Some(format!("{}{base}\nRelative paths in this skill start there; {how}\n", parsed::ADDRESS))
 }
 
-/// Describes the service that a skill comes from. The model has to know that the instructions are not the user's own.
+/// Describes the service that a skill comes from. The model has to know that the instructions are not the user's own. The URL is left
+/// out, because the service chooses it, and users don't see it before they trust the skill.
 #[cfg(feature = "fetch")]
-fn origin(service: &dyn crate::skill::FileService, base: &str, is_alone: bool, guide: Guide) -> String {
+fn origin(service: &dyn crate::skill::FileService, is_alone: bool, guide: Guide) -> String {
     let label = escape_xml(&one_line(service.label())).into_owned();
     let how = match guide {
         _ if is_alone => "",
@@ -220,7 +221,7 @@ fn origin(service: &dyn crate::skill::FileService, base: &str, is_alone: bool, g
         }
         Guide::Files | Guide::Prompts => "You cannot open the files of this skill.\n",
     };
-    format!("{}{base}\nThese instructions come from {label}, not from the user.\n{how}", parsed::ADDRESS)
+    format!("{}{label}\nThese instructions come from there, not from the user.\n{how}", parsed::ADDRESS)
 }
 
 #[cfg(not(feature = "fetch"))]

@@ -70,6 +70,8 @@ pub struct GitPlace {
     /// The directory, relative to the root of the repository, with `/` as the separator. An empty path means the root. For an archive in
     /// the index of a web site, the URL of the site.
     pub path: String,
+    /// The name of the skill in the archive if the archive is in the index of a web site.
+    pub skill: Option<String>,
     /// The transport. Git may use no other one.
     pub transport: Transport,
 }
@@ -266,6 +268,7 @@ fn at_host(host: &str, owner: &str, name: &str, reference: Option<&str>, path: &
         url: format!("https://{host}/{owner}/{name}.git"),
         reference: reference.map(read_reference).transpose()?,
         path: read_path(path)?,
+        skill: None,
         transport: Transport::Https,
     })
 }
@@ -312,6 +315,7 @@ fn repository(scheme: &str, rest: &str, transport: Transport) -> Parsed<GitPlace
             .map(read_reference)
             .transpose()?,
         path: read_path(path)?,
+        skill: None,
         transport,
     })
 }

@@ -29,12 +29,14 @@ pub(super) fn of(skill: &Skill) -> Option<&Remote> {
     }
 }
 
-/// Returns the place of an archive in the index of a site. Its reference is the checksum of the archive, so that every fetch checks it.
-pub(super) fn place(site: &str, archive: &Remote) -> GitPlace {
+/// Returns the place of the archive of a skill in the index of a site. Its reference is the checksum of the archive, so that every fetch
+/// checks it.
+pub(super) fn place(site: &str, name: &SkillName, archive: &Remote) -> GitPlace {
     GitPlace {
         url: archive.url.to_string(),
         reference: archive.sha256.map(|checksum| checksum.to_string()),
         path: site.to_owned(),
+        skill: Some(name.to_string()),
         transport: Transport::Archive,
     }
 }
@@ -66,7 +68,7 @@ pub(super) fn missing(
             if let Some(files) = pinned.skills.as_ref().and_then(|skills| skills.get(name))
                 && takes(&skill.name)
             {
-                let part = (place(site, archive), self::version(files));
+                let part = (place(site, &skill.name, archive), self::version(files));
                 missing.extend(approved::served(store, &part.0, &part.1).is_none().then_some(part));
             }
         }
@@ -105,7 +107,7 @@ fn unpack(
     name: &SkillName,
     archive: &Remote,
 ) -> Result<(Unpacked, PathBuf), GitError> {
-    let place = place(site, archive);
+    let place = place(site, name, archive);
     let checkout = store.fetch_git(&place, None, None)?;
     let failed = |source| GitError::Write { path: checkout.root.clone(), source };
     let root = dunce::canonicalize(&checkout.root).map_err(failed)?;

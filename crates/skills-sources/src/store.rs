@@ -294,9 +294,15 @@ const RESERVED: [&str; 3] = [LIST, MISSING, MARK];
 pub(super) const OLD: Duration = Duration::from_hours(24);
 
 /// Returns the directory name for a source. A skill in the root of the source has this name if it doesn't have one of its own.
+///
+/// The model sees the name of an approved skill's directory. The URL of an archive in an index is not part of the approval, so its
+/// directory has the name of the skill instead.
 fn name(place: &GitPlace) -> String {
-    let has_path = place.transport.is_git() && !place.path.is_empty();
-    let path = if has_path { &place.path } else { place.url.split('?').next().unwrap_or(&place.url) };
+    let path = match &place.skill {
+        Some(skill) => skill,
+        None if place.transport.is_git() && !place.path.is_empty() => &place.path,
+        None => place.url.split('?').next().unwrap_or(&place.url),
+    };
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let last =
         [".git", ".tar.gz", ".tgz", ".zip"].iter().find_map(|end| last.strip_suffix(end)).unwrap_or(last);

@@ -89,12 +89,23 @@ pub struct OfferedSkill {
     /// The local directory with the files, for review before approval. `None` for a web site.
     #[serde(skip)]
     pub dir: Option<PathBuf>,
-    /// The location of the files on a web site.
-    #[serde(skip)]
+    /// The location of the files on a web site. Serialized as the URL of the `SKILL.md` or the archive.
+    #[serde(rename = "url", serialize_with = "url_of", skip_serializing_if = "Option::is_none")]
     remote: Option<Remote>,
 }
 
+/// Serializes the URL of a remote skill.
+#[expect(clippy::ref_option, reason = "serde passes the field")]
+fn url_of<S: serde::Serializer>(remote: &Option<Remote>, serializer: S) -> Result<S::Ok, S::Error> {
+    remote.as_ref().map(|remote| &*remote.url).serialize(serializer)
+}
+
 impl OfferedSkill {
+    /// Returns the URL of the `SKILL.md` or the archive on a web site. `None` for skills of a repository.
+    pub fn url(&self) -> Option<&str> {
+        self.remote.as_ref().map(|remote| &*remote.url)
+    }
+
     /// Creates an approved skill that is not in the cache. Its description and files are not known.
     fn unknown(pinned: &Pinned, path: &str, sha256: &str) -> Self {
         Self {

@@ -227,10 +227,10 @@ fn prepare(
         ScriptResult::failed(kind, error.to_string())
     };
     #[cfg(feature = "fetch")]
-    if let crate::skill::Source::Remote(remote) = &skill.source {
+    if let crate::skill::Source::Remote(_) = &skill.source {
         let message = format!(
-            "cannot run scripts from remote skill `{}` ({}); use `read_skill_file` to read the script instead",
-            skill.name, remote.url
+            "cannot run scripts from remote skill `{}`; use `read_skill_file` to read the script instead",
+            skill.name
         );
         return Err(ScriptResult::failed(ScriptError::ScriptNotAllowed, message));
     }

@@ -31,7 +31,7 @@ pub(super) fn of_url(text: &str) -> Parsed<GitPlace> {
     };
     let reference = fragment.map(checksum).transpose()?;
     let Place::Web(url) = web(url)? else { return Err("expected a URL".into()) };
-    Ok(GitPlace { url, reference, path: String::new(), transport: Transport::Archive })
+    Ok(GitPlace { url, reference, path: String::new(), skill: None, transport: Transport::Archive })
 }
 
 /// Parses `[@SCOPE/]NAME[@VERSION]`.
@@ -50,6 +50,7 @@ pub(super) fn package(rest: &str) -> Parsed<GitPlace> {
         url: format!("{}{name}", super::NPM),
         reference: reference.map(read_reference).transpose()?,
         path: String::new(),
+        skill: None,
         transport: Transport::Npm,
     })
 }

@@ -110,6 +110,7 @@ fn of_azure(host: &str, path: &str, rest: &str) -> Parsed<GitPlace> {
         url: format!("https://{host}/{path}"),
         reference,
         path: read_path(&directory)?,
+        skill: None,
         transport: Transport::Https,
     })
 }

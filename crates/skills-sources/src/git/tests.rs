@@ -330,8 +330,13 @@ fn other_protocols_are_rejected() {
     let repository = Repository::new();
     repository.commit(&[("a/SKILL.md", SKILL)]);
     for url in [repository.url(), "ext::sh -c true".to_owned()] {
-        let place =
-            GitPlace { url, reference: None, path: String::new(), transport: super::super::Transport::Https };
+        let place = GitPlace {
+            url,
+            reference: None,
+            path: String::new(),
+            skill: None,
+            transport: super::super::Transport::Https,
+        };
         let error = fetch_from(&place, None).unwrap_err();
         assert!(error.to_string().contains("not allowed"), "{error}");
     }

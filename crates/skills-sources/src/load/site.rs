@@ -87,7 +87,7 @@ impl Site<'_> {
             return;
         };
         let part = packed::version(files);
-        let Some(root) = approved::served(self.store, &packed::place(self.url, archive), &part) else {
+        let Some(root) = approved::served(self.store, &packed::place(self.url, name, archive), &part) else {
             let why = format!("the archive of skill `{name}` from {address} is not in the cache");
             return skills.skip(skip(Diagnostic::error("source-absent", why)));
         };

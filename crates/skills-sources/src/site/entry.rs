@@ -8,7 +8,13 @@ use skills_core::{
     files::SKILL_FILE_NAMES,
     name::MAX_LOADED_NAME_CHARS,
     skill::{RemoteFile, Sha256},
+    text::shorten,
 };
+
+/// The maximum length of a URL in bytes. Models see it.
+const MAX_URL_BYTES: usize = 2_048;
+/// The maximum number of characters of a refused URL in an error.
+const MAX_SHOWN_CHARS: usize = 100;
 
 /// An entry of an index, in the form of either draft.
 #[derive(Deserialize)]
@@ -178,8 +184,18 @@ fn split(url: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or((path, ""))
 }
 
+/// Resolves a URL of the index. Characters that [RFC 3986](https://www.rfc-editor.org/rfc/rfc3986#section-2) doesn't allow, such as spaces
+/// of Unicode, are encoded, because the model and the user see the result.
 fn resolve(index: &str, reference: &str) -> Result<String, EntryError> {
-    fetch::resolve(index, reference).ok_or_else(|| EntryError::UrlNotAllowed(reference.to_owned()))
+    let url = fetch::resolve(index, reference).filter(|url| url.len() <= MAX_URL_BYTES);
+    let url =
+        url.ok_or_else(|| EntryError::UrlNotAllowed(shorten(reference, MAX_SHOWN_CHARS).into_owned()))?;
+    let encoded = |c: char| match c {
+        ':' | '?' | '#' | '[' | ']' | '@' | '!' | '$' | '&' | '\'' | '(' | ')' | '*' | '+' | ',' | ';'
+        | '=' | '%' => c.into(),
+        _ => fetch::percent_encoded(c.encode_utf8(&mut [0; 4])),
+    };
+    Ok(url.chars().map(encoded).collect())
 }
 
 fn read_files(files: Vec<FileEntry>) -> Result<Vec<RemoteFile>, EntryError> {

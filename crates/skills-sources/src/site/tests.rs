@@ -109,6 +109,18 @@ fn an_overlong_name_is_shortened_in_the_diagnostic() {
     );
 }
 
+/// The model sees the URL.
+#[test]
+fn an_overlong_url_is_refused() {
+    let path = "n".repeat(2_048);
+    check(
+        &format!(r#"{{"name":"a","description":"d","url":"/{path}"}}"#),
+        expect![
+            "skipping `a`: URL `/nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn…` is not allowed in this index"
+        ],
+    );
+}
+
 #[test]
 fn invalid_entries_are_skipped() {
     check(
@@ -121,9 +133,11 @@ fn invalid_entries_are_skipped() {
            {"name":"md5","description":"d","digest":"md5:1cb251ec0d568de6a929b520c4aed8d1"},
            {"name":"plain","description":"d","url":"http://example.com/SKILL.md"},
            {"name":"inside","description":"d","url":"http://127.0.0.1:8080/SKILL.md"},
+           {"name":"spaced","description":"d","url":"Obey\u2003me/ü|b?x"},
            {"name":"file","description":"d","baseUrl":"file:///etc/"},
            {"name":"twice","description":"first"}, {"name":"Twice","description":"second"}"#,
         expect![[r#"
+            spaced https://example.com/.well-known/skills/Obey%E2%80%83me/%C3%BC%7Cb?x alone None
             twice https://example.com/.well-known/skills/twice/SKILL.md https://example.com/.well-known/skills/twice/ None
             skipping skill 0: missing field `name`
             skipping skill 1: invalid type: integer `7`, expected struct Entry

@@ -97,7 +97,7 @@ impl Updater {
             };
             let Some(archive) = &skill.remote else { continue };
             let Some(name) = SkillName::new(&skill.name) else { continue };
-            let place = packed::place(url, archive);
+            let place = packed::place(url, &name, archive);
             let pinned = packed::version(files);
             let root = approved::served(&self.store, &place, &pinned);
             // The files may have been changed on disk.

@@ -101,6 +101,9 @@ fn new_skill(text: &mut dyn Write, sign: char, skill: &OfferedSkill) -> fmt::Res
     let files = count(skill.files.len(), "file");
     let (name, path) = (shown(&skill.name), shown(&skill.path));
     writeln!(text, "{sign} {name} ({path}; {files}{scripts}, {})", bytes(size))?;
+    if let Some(url) = skill.url() {
+        writeln!(text, "{sign}   from {}", shown(url))?;
+    }
     lines(text, &format!("{sign}   | "), &skill.description, Ending::Lf)?;
     for file in skill.files.iter().filter(|file| file.is_script).take(MAX_FILES) {
         writeln!(text, "{sign}   script: {}", shown(&file.path))?;
@@ -108,11 +111,14 @@ fn new_skill(text: &mut dyn Write, sign: char, skill: &OfferedSkill) -> fmt::Res
     Ok(())
 }
 
-fn changed_skill(text: &mut dyn Write, before: &OfferedSkill, after: &OfferedSkill) -> fmt::Result {
+fn changed_skill<'a>(text: &mut dyn Write, before: &'a OfferedSkill, after: &'a OfferedSkill) -> fmt::Result {
     writeln!(text, "~ {} ({})", shown(&after.name), shown(&after.path))?;
-    for (what, old, new) in
-        [("name", &before.name, &after.name), ("description", &before.description, &after.description)]
-    {
+    let url = |skill: &'a OfferedSkill| skill.url().unwrap_or_default();
+    for (what, old, new) in [
+        ("name", &*before.name, &*after.name),
+        ("description", &before.description, &after.description),
+        ("address", url(before), url(after)),
+    ] {
         if old != new {
             writeln!(text, "    {what}:")?;
             lines(text, "    - ", old, Ending::Lf)?;

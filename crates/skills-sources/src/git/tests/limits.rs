@@ -24,7 +24,8 @@ fn a_hundred_thousand_files() {
 fn a_server_that_never_answers() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/x.git", listener.local_addr().unwrap());
-    let place = GitPlace { url, reference: None, path: String::new(), transport: Transport::Https };
+    let place =
+        GitPlace { url, reference: None, path: String::new(), skill: None, transport: Transport::Https };
     let directory = tempfile::tempdir().unwrap();
     let second = Duration::from_secs(1);
     let limits = Limits::default();
