@@ -12,7 +12,7 @@ use skills_core::toolbox::{
 use crate::{agent_facts::AgentFacts, known_agents::reports::Clue, session::Session};
 
 /// Skill tools that are read-only.
-pub const HARMLESS: [&str; 3] = [ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_SKILLS];
+pub(crate) const HARMLESS: [&str; 3] = [ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_SKILLS];
 
 /// Skill tools that can change files or run programs.
 const OTHERS: [&str; 2] = [CALL_SKILL_TOOL, RUN_SKILL_SCRIPT];
@@ -96,7 +96,7 @@ pub(crate) fn is_plausible(tool: &str, call: Node<'_>, input: Option<Node<'_>>, 
         ACTIVATE_SKILL => &["name", "arguments"],
         READ_SKILL_FILE => &["skill", "path", "offset", "limit"],
         SEARCH_SKILLS => &["query", "tags", "limit"],
-        // We don't need to check these tools, because we always ask the user about them.
+        // The user is asked about these tools, unless all calls of a tool are allowed, see `server_calls`.
         _ => return true,
     };
     let fits = input.is_none_or(|input| {

@@ -95,7 +95,7 @@ pub enum Input {
         /// The number of the timer.
         timer: Timer,
     },
-    /// A call of one of the [reading tools](crate::READING_TOOLS) has arrived at the MCP server of this session.
+    /// A call of one of the skill tools has arrived at the MCP server of this session.
     CallArrived {
         /// The session.
         session: SessionKey,

@@ -156,7 +156,6 @@ use acp_skills_wire::{Class, Id, Message};
 
 pub use self::{
     active_skills::{ActivatedBy, ActiveSkill, ActiveSkills},
-    calls::HARMLESS as READING_TOOLS,
     inputs::{Input, UserQuestion},
     keys::{SessionKey, Ticket, Timer},
     known_agents::{Agent, Means, Seen, known_agent, known_agents},

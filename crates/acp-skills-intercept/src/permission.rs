@@ -271,14 +271,19 @@ impl Interceptor {
         }
         let Some(call) = Call::read(message, session, &self.agent) else { return Pass::Untouched };
         let decision = match call.ours {
-            Some(_) if server_calls::is_allowed_in_session(&call, session) => Decision::Choose(
-                "allow_once",
-                "allowed a tool of a skill, because you have allowed it for this session".to_owned(),
-            ),
-            Some(tool) if !allows(tool, &self.policy) => Decision::Ask(None),
             Some(tool) => {
+                let reason = if server_calls::is_allowed_in_session(&call, session) {
+                    Some("allowed a tool of a skill, because you have allowed it for this session".to_owned())
+                } else {
+                    allows(tool, &self.policy).then(|| format!("allowed `{tool}`: read-only skill tool"))
+                };
                 let has_room = self.pending.next_calls(session.key()) < MAX_NEXT_CALLS;
-                calls_in_turn::decide(tool, &call, message, session, has_room, actions)
+                match reason {
+                    Some(reason) => {
+                        calls_in_turn::decide(tool, reason, &call, message, session, has_room, actions)
+                    }
+                    None => Decision::Ask(None),
+                }
             }
             None => decide(&call, session, &self.policy, resolved),
         };
@@ -329,7 +334,7 @@ impl Interceptor {
             let shown = call.node.str("toolCallId").and_then(|id| self.pending.shown(key, &id));
             return asked(message, &call, session, peers, &self.policy, shown);
         };
-        if let Some(tool) = call.ours.filter(|tool| HARMLESS.contains(tool)) {
+        if let Some(tool) = call.ours {
             session.claims.granted(Claim::new(tool, call.input));
         }
         actions.to_client.extend(announcement(&call, session, peers, &self.policy));

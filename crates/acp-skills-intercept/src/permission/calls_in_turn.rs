@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::{Decision, option};
 use crate::{
     Interceptor,
-    calls::Call,
+    calls::{Call, HARMLESS},
     keys::{SessionKey, Timer},
     outputs::{Actions, Task},
     session::{Session, Verdict},
@@ -28,9 +28,10 @@ pub(super) const MAX_NEXT_CALLS: usize = 16;
 const FALSE_CLAIM: &str = "agent asked for permission to use a skill tool, but called another tool; you will be asked for \
                            permission for all calls from now on";
 
-/// Decides about a call of our reading tool `tool`. `has_room` is true if the request can wait.
+/// Decides about a call of our tool `tool` that may be granted for `reason`. `has_room` is true if the request can wait.
 pub(super) fn decide(
     tool: &str,
+    reason: String,
     call: &Call<'_>,
     message: &Message<'_>,
     session: &mut Session,
@@ -38,13 +39,13 @@ pub(super) fn decide(
     actions: &mut Actions,
 ) -> Decision {
     const ALLOW: &str = "allow_once";
-    let granted = || Decision::Choose(ALLOW, format!("allowed `{tool}`: read-only skill tool"));
-    if option(message, ALLOW, true).is_none() {
+    let granted = Decision::Choose(ALLOW, reason);
+    if option(message, ALLOW, HARMLESS.contains(&tool)).is_none() {
         // The caller asks the user, because there is no such option.
-        return granted();
+        return granted;
     }
     match session.claims.check() {
-        Verdict::Trusted => granted(),
+        Verdict::Trusted => granted,
         Verdict::Waits(timer) if has_room => {
             let session = session.key();
             let start = |timer| Task::CallTimer { session, timer, time: CALL_TIMEOUT };

@@ -303,9 +303,12 @@ fn server_call(call: &Call<'_>) -> Option<ServerCall> {
     ServerCall::read(call.input.or_else(|| Node::parse(text.as_ref()?.as_bytes())))
 }
 
-/// Returns true if the agent asks about a tool that the user has allowed for the session.
+/// Returns true if the agent asks about a tool that the user has allowed for the session. An input with other members belongs to
+/// another tool.
 pub(super) fn is_allowed_in_session(call: &Call<'_>, session: &Session) -> bool {
-    server_call(call).is_some_and(|call| session.server_calls.are_allowed(&call))
+    let mut members = call.input.into_iter().flat_map(|input| input.members());
+    members.all(|(key, _)| ["skill", "tool", "input"].iter().any(|known| key.is_str(known)))
+        && server_call(call).is_some_and(|call| session.server_calls.are_allowed(&call))
 }
 
 /// The user's choice in a question about a call.

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acp_skills_intercept::{Input, READING_TOOLS, SessionKey, reminder};
+use acp_skills_intercept::{Input, SessionKey, reminder};
 use acp_skills_servers::{CallLink, Progress, ServerProvider, SessionLink, progress_channel};
 use parking_lot::Mutex;
 use rmcp::{
@@ -193,13 +193,11 @@ impl Handler {
 
     /// Reports the start of a call, which may have been granted without the user.
     fn arrived(&self, call: &Call<'_>) {
-        if READING_TOOLS.contains(&call.tool) {
-            self.report(Input::CallArrived {
-                session: self.session,
-                tool: call.tool.to_owned(),
-                arguments: call.arguments.clone(),
-            });
-        }
+        self.report(Input::CallArrived {
+            session: self.session,
+            tool: call.tool.to_owned(),
+            arguments: call.arguments.clone(),
+        });
     }
 
     pub(super) fn recorded(&self, kind: EventKind) {

@@ -229,6 +229,32 @@ fn the_agent_gets_its_own_option() {
     }
 }
 
+/// If the user has allowed all calls of a tool, an agent could ask about another tool in the words of this one. So each call that was
+/// granted has to arrive at our server before the next one is granted.
+#[test]
+fn calls_that_are_allowed_for_the_session_are_granted_one_by_one() {
+    let name = "mcp__acp-skills__call_skill_tool";
+    let look = |at: u64| json!({ "skill": "git", "tool": "look", "input": { "at": at } });
+    let mut fixture = fixture(CLAUDE, policy());
+    fixture.prompt(2, "s", &["hello"]);
+    let question = asks(&mut fixture);
+    selects(&mut fixture, &question, "always");
+    for at in 0..3 {
+        assert_eq!(outcome(&ask(&mut fixture, &call(name, &look(at)), None)), "proceed_once");
+        arrives(&mut fixture, "call_skill_tool", &look(at));
+    }
+    // Members that the tool doesn't have belong to another tool.
+    let mut other = look(3);
+    other["command"] = "x".into();
+    assert_eq!(outcome(&ask(&mut fixture, &call(name, &other), None)), "asked");
+    // The call of this request doesn't arrive, so the user is asked about all calls from then on.
+    assert_eq!(outcome(&ask(&mut fixture, &call(name, &look(4)), None)), "proceed_once");
+    ends(&mut fixture, End::Response);
+    for at in 5..7 {
+        assert_eq!(outcome(&ask(&mut fixture, &call(name, &look(at)), None)), "asked");
+    }
+}
+
 /// An agent that uses an id twice, or cancels its request, gets no permission by an answer to another request.
 #[test]
 fn ids_of_the_agent_play_no_role() {
