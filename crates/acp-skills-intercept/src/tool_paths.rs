@@ -98,6 +98,13 @@ pub(crate) fn has_path(input: Node<'_>) -> bool {
     TARGETS.iter().any(|key| input.text(key).is_some())
 }
 
+/// Returns true if an input names at least one place, known or not.
+pub(crate) fn names_place(input: Node<'_>) -> bool {
+    let mut places = Vec::new();
+    collect(input, MAX_DEPTH, &mut places);
+    !places.is_empty()
+}
+
 /// Adds the places that `input` names to `places`.
 fn collect(input: Node<'_>, depth: usize, places: &mut Vec<Place>) {
     if depth == 0 {

@@ -22,7 +22,7 @@ mod paths;
 mod programs;
 
 use crate::{
-    tool_paths::{has_path, only_path},
+    tool_paths::{names_place, only_path},
     workspace::Workspace,
 };
 use acp_skills_wire::Node;
@@ -73,7 +73,7 @@ fn one(
     };
     let is_any = matches!(argument, "*" | "**");
     let Some(input) = input else { return if is_any { Match::Inside } else { Match::Unsure } };
-    if is_any && (input.get("command").is_some() || !has_path(input)) {
+    if is_any && (input.get("command").is_some() || !names_place(input)) {
         return Match::Inside;
     }
     if let Some(domain) = argument.strip_prefix("domain:") {
@@ -212,6 +212,9 @@ mod tests {
             ("Edit(/**)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Unsure),
             ("Edit(/etc/*)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Unsure),
             ("Edit(//etc/*)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Inside),
+            ("Edit(**)", "Edit", r#"{"filePath":"/etc/passwd"}"#, Unsure),
+            ("Edit(**)", "Edit", r#"{"edits":[{"target_file":"/etc/passwd"}]}"#, Unsure),
+            ("Edit(**)", "Edit", r#"{"changes":{"/etc/passwd":{}}}"#, Unsure),
             ("Fetch(*)", "Fetch", r#"{"id":"a"}"#, Inside),
             ("Edit(src/*)", "Edit", r#"{"file_path":"src/a/b.rs"}"#, Outside),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/project/src/../.git/config"}"#, Unsure),
