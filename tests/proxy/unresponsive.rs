@@ -247,13 +247,12 @@ fn ctrl_c_ends_a_stopped_agent_while_the_proxy_answers() {
 fn ctrl_c_keeps_an_agent_that_continues() {
     let script = r#"trap 'echo "{\"jsonrpc\":\"2.0\",\"method\":\"_stopped\"}"; stopped=1' INT
         echo here >&2; while [ -z "$stopped" ]; do sleep 0.05; done; read line; exit 5"#;
-    let mut editor =
-        Proxy::new().flag("--exit-wait", "0.3").arg("--").arg("sh").arg("-c").arg(script).start();
+    let mut editor = Proxy::new().flag("--exit-wait", "2").arg("--").arg("sh").arg("-c").arg(script).start();
     editor.wait_for_log("here");
     let id = Pid::from_raw(editor.id().cast_signed()).expect("an id");
     kill_process(id, Signal::INT).expect("the proxy runs");
     editor.wait_for("the end of the turn", |message| message["method"] == "_stopped");
-    assert!(!editor.closes_stdout(Duration::from_secs(1)), "the agent was ended");
+    assert!(!editor.closes_stdout(Duration::from_secs(3)), "the agent was ended");
     editor.notify("_end", json!({}));
     assert_eq!(editor.ended().code(), Some(5));
 }

@@ -231,6 +231,14 @@ fn announcement(
     Some(whole.apply(&line))
 }
 
+/// Returns the reason to allow a call of our tool `tool`, or `None` if the user decides.
+fn reason_to_allow(tool: &str, call: &Call<'_>, session: &Session, policy: &Policy) -> Option<String> {
+    if server_calls::is_allowed_in_session(call, session) {
+        return Some("allowed a tool of a skill, because you have allowed it for this session".to_owned());
+    }
+    allows(tool, policy).then(|| format!("allowed `{tool}`: read-only skill tool"))
+}
+
 impl Interceptor {
     /// Handles a request for permission.
     pub(crate) fn permission(&mut self, message: &Message<'_>, actions: &mut Actions) -> Pass {
@@ -271,20 +279,13 @@ impl Interceptor {
         }
         let Some(call) = Call::read(message, session, &self.agent) else { return Pass::Untouched };
         let decision = match call.ours {
-            Some(tool) => {
-                let reason = if server_calls::is_allowed_in_session(&call, session) {
-                    Some("allowed a tool of a skill, because you have allowed it for this session".to_owned())
-                } else {
-                    allows(tool, &self.policy).then(|| format!("allowed `{tool}`: read-only skill tool"))
-                };
-                let has_room = self.pending.next_calls(session.key()) < MAX_NEXT_CALLS;
-                match reason {
-                    Some(reason) => {
-                        calls_in_turn::decide(tool, reason, &call, message, session, has_room, actions)
-                    }
-                    None => Decision::Ask(None),
+            Some(tool) => match reason_to_allow(tool, &call, session, &self.policy) {
+                Some(reason) => {
+                    let has_room = self.pending.next_calls(session.key()) < MAX_NEXT_CALLS;
+                    calls_in_turn::decide(tool, reason, &call, message, session, has_room, actions)
                 }
-            }
+                None => Decision::Ask(None),
+            },
             None => decide(&call, session, &self.policy, resolved),
         };
         let key = session.key();
