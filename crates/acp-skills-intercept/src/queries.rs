@@ -151,8 +151,10 @@ pub enum Query {
         ticket: Ticket,
         /// The directories of the session.
         workspace: Workspace,
-        /// The skills.
+        /// The skills. The trust in all other skills of the project with their names is taken back, too.
         skills: Vec<Arc<Skill>>,
+        /// Further names, of skills that were not found.
+        names: Vec<SkillName>,
         /// The directories of all sessions. The decision may change the skills of each.
         workspaces: Vec<Workspace>,
     },

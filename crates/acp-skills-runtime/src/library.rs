@@ -27,7 +27,7 @@ mod workspace;
 use std::{sync::Arc, time::Duration};
 
 use acp_skills_intercept::Workspace;
-use skills_core::{Skill, SkillSet, Toolbox, set::Unapproved};
+use skills_core::{Skill, SkillName, SkillSet, Toolbox, set::Unapproved};
 use skills_sources::trust::Decided;
 
 use acp_skills_servers::skills::SkillServers;
@@ -58,13 +58,13 @@ pub trait SkillLibrary: Send + Sync {
         Decided { failed, ..Decided::default() }
     }
 
-    /// Takes the user's trust in skills of a project back. After that, [`at`](Self::at) returns them as unapproved. May read and write
+    /// Takes the user's trust in skills of a project back, and in all others with their names or with one of `names`. After that, [`at`](Self::at) returns them as unapproved. May read and write
     /// the disk. By default, this fails for all skills.
-    fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>]) -> Decided {
+    fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>], names: &[SkillName]) -> Decided {
         let _ = workspace;
         let why = "skills of this library need no approval".to_owned();
-        let failed = skills.iter().map(|skill| (skill.name.clone(), why.clone())).collect();
-        Decided { failed, ..Decided::default() }
+        let names = skills.iter().map(|skill| &skill.name).chain(names);
+        Decided { failed: names.map(|name| (name.clone(), why.clone())).collect(), ..Decided::default() }
     }
 
     /// Returns the MCP servers that offer skills. They are asked once the library is watched. By default, there are none.

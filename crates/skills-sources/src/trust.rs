@@ -166,7 +166,7 @@ impl Trust {
                 Ok((digest, stamp))
                     if digest == unapproved.digest && (!trusted || stamp == unapproved.stamp) =>
                 {
-                    decisions.set(place, unapproved.digest.clone(), trusted);
+                    decisions.decide(place, &name, unapproved.digest.clone(), trusted);
                     decided.done.push(name);
                 }
                 Ok(_) => {
@@ -200,12 +200,18 @@ impl Trust {
 pub struct TrustedDir {
     project: PathBuf,
     place: String,
+    name: String,
 }
 
 impl TrustedDir {
     /// Returns the path of the directory.
     pub fn path(&self) -> PathBuf {
         self.project.join(&self.place)
+    }
+
+    /// Returns the name that the skill had when it was trusted.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns true if a skill is in this directory.
@@ -218,10 +224,24 @@ impl Trust {
     /// Returns the directories of which a skill is trusted in some version.
     pub fn trusted(&self, project: &Path) -> Vec<TrustedDir> {
         let decisions = self.decisions(project);
-        decisions
-            .places()
-            .map(|place| TrustedDir { project: project.to_owned(), place: place.clone() })
+        let places = decisions.places();
+        places
+            .map(|(place, name)| TrustedDir {
+                project: project.to_owned(),
+                place: place.clone(),
+                name: name.to_owned(),
+            })
             .collect()
+    }
+
+    /// Takes the trust in all skills of a project with one of these names back, also in those that are not found at the moment, for
+    /// example because they are on another branch, invalid, or hidden by another skill. Returns the names of the skills that were trusted.
+    pub fn revoke_named(&self, project: &Path, names: &[SkillName]) -> Decided {
+        let is_named = |dir: &TrustedDir, name: &SkillName| SkillName::key_of(&dir.name) == name.key();
+        let mut dirs = self.trusted(project);
+        dirs.retain(|dir| names.iter().any(|name| is_named(dir, name)));
+        let done = names.iter().filter(|name| dirs.iter().any(|dir| is_named(dir, name)));
+        Decided { done: done.cloned().collect(), unsaved: self.revoke_dirs(&dirs), ..Decided::default() }
     }
 
     /// Takes the trust in skills of a project back, whatever their version is. They are not asked about again until they change.

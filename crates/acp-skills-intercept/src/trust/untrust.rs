@@ -42,8 +42,7 @@ fn trusted(session: &Session, words: &str) -> Result<Vec<Arc<Skill>>, TrustError
         trusted.chain(changed.map(|unapproved| &unapproved.skill))
     };
     let named = |word: &str| {
-        let word = word.trim_start_matches('/');
-        let key = SkillName::key_of(word.strip_prefix(PREFIX).unwrap_or(word));
+        let key = SkillName::key_of(without_prefix(word));
         all().filter(move |skill| skill.name.key() == key)
     };
     let quoted: Vec<_> = words.split_whitespace().collect();
@@ -59,6 +58,16 @@ fn trusted(session: &Session, words: &str) -> Result<Vec<Arc<Skill>>, TrustError
     }
     let names = names.map_err(not_trusted)?;
     Ok(names.iter().flat_map(|name| named(name.as_str())).cloned().collect())
+}
+
+/// Returns the names of skills after `/skills untrust`.
+fn names(words: &str) -> Vec<SkillName> {
+    words.split_whitespace().filter_map(|word| SkillName::new(without_prefix(word))).collect()
+}
+
+fn without_prefix(word: &str) -> &str {
+    let word = word.trim_start_matches('/');
+    word.strip_prefix(PREFIX).unwrap_or(word)
 }
 
 impl Interceptor {
@@ -77,18 +86,22 @@ impl Interceptor {
             return None;
         }
         let session = self.sessions.get(key)?;
-        let skills = match trusted(session, rest) {
-            Ok(skills) => skills,
-            Err(error) => {
-                self.reply(key, prompt, id, &error.to_string(), actions);
-                return Some(false);
-            }
+        let (skills, names) = match trusted(session, rest) {
+            Ok(skills) => (skills, Vec::new()),
+            // The host also finds trusted skills that are missing or invalid at the moment.
+            Err(error) => match names(rest) {
+                names if names.is_empty() => {
+                    self.reply(key, prompt, id, &error.to_string(), actions);
+                    return Some(false);
+                }
+                names => (Vec::new(), names),
+            },
         };
         let workspace = session.workspace.clone();
         let workspaces = self.workspaces().into_iter().collect();
         let ticket = self.pending.new_ticket();
         self.hold_command(key, ticket, id, prompt);
-        actions.ask(Query::Untrust { session: key, ticket, workspace, skills, workspaces });
+        actions.ask(Query::Untrust { session: key, ticket, workspace, skills, names, workspaces });
         Some(true)
     }
 }

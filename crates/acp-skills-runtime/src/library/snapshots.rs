@@ -10,7 +10,9 @@ use std::{
 
 use acp_skills_intercept::Workspace;
 use parking_lot::Mutex;
-use skills_core::{Diagnostic, Difference, Scope, Skill, SkillSet, discovery::Changes, set::Unapproved};
+use skills_core::{
+    Diagnostic, Difference, Scope, Skill, SkillName, SkillSet, discovery::Changes, set::Unapproved,
+};
 use skills_sources::{
     Notify, Sources,
     trust::{self, Decided},
@@ -245,27 +247,31 @@ impl SkillLibrary for Snapshots {
         decided
     }
 
-    fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>]) -> Decided {
-        let revoke = |skills: &[Arc<Skill>]| {
-            let decided = self.finder.lock().skills.revoke(workspace, skills);
+    fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>], names: &[SkillName]) -> Decided {
+        let revoke = |skills: &[Arc<Skill>], names: &[SkillName]| {
+            let decided = self.finder.lock().skills.revoke(workspace, skills, names);
             self.rescan(&Changes::default());
             decided
         };
-        let mut decided = revoke(skills);
+        let mut decided = revoke(skills, names);
         let mut revoked: HashSet<_> =
             skills.iter().filter_map(|skill| skill.dir().map(Path::to_owned)).collect();
-        // A trusted skill of another directory of the session can have the same name, and would take its place.
+        // A trusted skill of another directory of the session can have the same name now, and would take its place.
         loop {
             let now = self.at(workspace);
-            let next = skills.iter().filter_map(|skill| now.get(skill.name.as_str())).filter(|skill| {
-                let dir = skill.dir().filter(|_| skill.scope == Scope::Project);
-                dir.is_some_and(|dir| revoked.insert(dir.to_owned()))
-            });
+            let of_project =
+                |name: &SkillName| now.get(name.as_str()).filter(|skill| skill.scope == Scope::Project);
+            let next = decided.done.iter().filter_map(of_project);
+            let next = next.filter(|skill| skill.dir().is_some_and(|dir| revoked.insert(dir.to_owned())));
             let next: Vec<_> = next.cloned().collect();
             if next.is_empty() {
-                return decided;
+                let (kept, done) = decided.done.into_iter().partition(|name| of_project(name).is_some());
+                let kept: Vec<SkillName> = kept;
+                let why = "the configuration trusts the skills of this project; see `trust` in `projects`";
+                decided.failed.extend(kept.into_iter().map(|name| (name, why.to_owned())));
+                return Decided { done, ..decided };
             }
-            decided.unsaved = revoke(&next).unsaved.or(decided.unsaved);
+            decided.unsaved = revoke(&next, &[]).unsaved.or(decided.unsaved);
         }
     }
 

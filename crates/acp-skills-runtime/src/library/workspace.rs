@@ -13,7 +13,7 @@ use std::{
 
 use acp_skills_intercept::Workspace;
 use skills_core::{
-    Scope, Skill, SkillSet,
+    Scope, Skill, SkillName, SkillSet,
     discovery::{Discovery, Root, project_roots},
     files::Bounds,
     order,
@@ -154,9 +154,15 @@ impl DirectoryLibrary {
 
     /// Returns the directories in the projects of a workspace of which a skill is trusted in some version.
     pub fn trusted(&self, workspace: &Workspace) -> Vec<TrustedDir> {
-        let Some(trust) = &self.trust else { return Vec::new() };
+        self.projects_with_trust(workspace).flat_map(|(trust, project)| trust.trusted(&project)).collect()
+    }
+
+    /// Returns the projects of a workspace with the decisions about their skills. There are none if no skill needs approval.
+    fn projects_with_trust(&self, workspace: &Workspace) -> impl Iterator<Item = (&Trust, PathBuf)> {
         let projects = order::set(workspace.roots().map(project_of));
-        projects.iter().flat_map(|project| trust.trusted(project)).collect()
+        self.trust
+            .iter()
+            .flat_map(move |trust| projects.clone().into_iter().map(move |project| (trust, project)))
     }
 
     /// Takes the trust in the skills of directories back. Returns the reason if this could not be saved.
@@ -164,8 +170,9 @@ impl DirectoryLibrary {
         self.trust.as_ref()?.revoke_dirs(dirs)
     }
 
-    /// Takes the trust in skills of the projects that a workspace belongs to back.
-    pub fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>]) -> Decided {
+    /// Takes the trust in skills of the projects that a workspace belongs to back, and in all others of these projects with their names or
+    /// with one of `names`.
+    pub fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>], names: &[SkillName]) -> Decided {
         let mut decided = Decided::default();
         for skill in skills {
             let Some(project) = decided_for(workspace, skill) else { continue };
@@ -177,6 +184,16 @@ impl DirectoryLibrary {
             let Decided { done, unsaved, .. } = trust.revoke(&project, &[Arc::clone(skill)]);
             decided.done.extend(done);
             decided.unsaved = decided.unsaved.or(unsaved);
+        }
+        let all: Vec<_> = skills.iter().map(|skill| &skill.name).chain(names).cloned().collect();
+        for (trust, project) in self.projects_with_trust(workspace) {
+            let Decided { done, unsaved, .. } = trust.revoke_named(&project, &all);
+            decided.done.extend(done);
+            decided.unsaved = decided.unsaved.or(unsaved);
+        }
+        decided.done = order::set(std::mem::take(&mut decided.done)).into_iter().collect();
+        for name in names.iter().filter(|name| !decided.done.contains(name)) {
+            decided.failed.push((name.clone(), "no skill of this name is trusted".to_owned()));
         }
         decided
     }

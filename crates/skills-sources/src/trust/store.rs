@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use skills_core::SkillName;
 
 use crate::disk::state::{self, StateDir};
 
@@ -24,6 +25,9 @@ pub(super) struct Decisions {
     trusted: BTreeMap<String, String>,
     #[serde(default)]
     refused: BTreeMap<String, String>,
+    /// The name that a skill had when it was trusted, by directory. Missing for older decisions.
+    #[serde(default)]
+    names: BTreeMap<String, String>,
 }
 
 impl TrustStore {
@@ -87,9 +91,13 @@ impl Decisions {
         }
     }
 
-    /// Returns the directories of which a skill is trusted in some version.
-    pub(super) fn places(&self) -> impl Iterator<Item = &String> {
-        self.trusted.keys()
+    /// Returns the directories of which a skill is trusted in some version, each with the name that the skill had. For older decisions,
+    /// this is the name of the directory.
+    pub(super) fn places(&self) -> impl Iterator<Item = (&String, &str)> {
+        self.trusted.keys().map(|place| {
+            let of_dir = || place.rsplit('/').next().unwrap_or_default();
+            (place, self.names.get(place).map_or_else(of_dir, String::as_str))
+        })
     }
 
     pub(super) fn trusts(&self, place: &str, digest: &str) -> bool {
@@ -105,7 +113,15 @@ impl Decisions {
         self.trusted.contains_key(place)
     }
 
-    pub(super) fn set(&mut self, place: String, digest: String, trusted: bool) {
+    /// Trusts or refuses a version of the skill with this name.
+    pub(super) fn decide(&mut self, place: String, name: &SkillName, digest: String, trusted: bool) {
+        if trusted {
+            self.names.insert(place.clone(), name.to_string());
+        }
+        self.set(place, digest, trusted);
+    }
+
+    fn set(&mut self, place: String, digest: String, trusted: bool) {
         if trusted {
             self.refused.remove(&place);
             self.trusted.insert(place, digest);
@@ -116,6 +132,7 @@ impl Decisions {
 
     /// Adds later decisions, which take precedence.
     pub(super) fn add(&mut self, later: &Self) {
+        self.names.extend(later.names.clone());
         for (decisions, trusted) in [(&later.trusted, true), (&later.refused, false)] {
             for (place, digest) in decisions {
                 self.set(place.clone(), digest.clone(), trusted);

@@ -110,9 +110,8 @@ impl Row {
         Self { sha256: Some(unapproved.digest.clone()), ..Self::new(&unapproved.skill) }
     }
 
-    fn of_directory(dir: &Path) -> Self {
-        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Self { name, path: Some(dir.to_owned()), sha256: None }
+    fn of_directory(dir: &TrustedDir) -> Self {
+        Self { name: dir.name().to_owned(), path: Some(dir.path()), sha256: None }
     }
 }
 
@@ -150,32 +149,34 @@ impl Project {
     }
 
     /// Returns the skills that are trusted in some version, with their directories. A skill that has changed since is one of them. A
-    /// skill that was not found, for example because it is on another branch, has the name of its directory.
+    /// skill that was not found, for example because it is on another branch, has the name that it had when it was trusted.
     fn trusted(&self) -> Vec<(Row, TrustedDir)> {
         let unapproved = self.here.unapproved().iter().map(|unapproved| &unapproved.skill);
         let found: Vec<_> = self.here.iter().chain(unapproved).collect();
         let row = |dir: TrustedDir| {
             let skill = found.iter().find(|skill| skill.scope == Scope::Project && dir.has(skill));
-            let row = skill.map_or_else(|| Row::of_directory(&dir.path()), |skill| Row::new(skill));
+            let row = skill.map_or_else(|| Row::of_directory(&dir), |skill| Row::new(skill));
             (row, dir)
         };
         self.library.trusted(&self.workspace).into_iter().map(row).collect()
     }
 }
 
-/// Returns the skills with these names, or all. `name` returns the name of a skill.
+/// Returns the skills with these names, or all. `names_of` returns the names of a skill, the current one first.
 ///
 /// # Errors
 /// Returns an error if no skill has one of the names.
 fn named<T: Clone>(
     skills: &[T],
     names: &[String],
-    name: impl Fn(&T) -> &str,
+    names_of: impl Fn(&T) -> [&str; 2],
     what: &str,
 ) -> Result<Vec<T>, UsageError> {
-    let is = |skill: &T, other: &String| SkillName::key_of(name(skill)) == SkillName::key_of(other);
+    let is = |skill: &T, other: &String| {
+        names_of(skill).iter().any(|name| SkillName::key_of(name) == SkillName::key_of(other))
+    };
     if let Some(missing) = names.iter().find(|other| !skills.iter().any(|skill| is(skill, other))) {
-        let all: Vec<_> = skills.iter().map(|skill| format!("`{}`", shown(name(skill)))).collect();
+        let all: Vec<_> = skills.iter().map(|skill| format!("`{}`", shown(names_of(skill)[0]))).collect();
         let error = UsageError::new(format!("no skill `{}` of the project {what}", shown(missing)));
         return Err(if all.is_empty() {
             error
@@ -197,7 +198,7 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let unapproved = named(
         project.here.unapproved(),
         &flags.names,
-        |unapproved: &Unapproved| unapproved.skill.name.as_str(),
+        |unapproved: &Unapproved| [unapproved.skill.name.as_str(); 2],
         "waits for your trust",
     )?;
     if unapproved.is_empty() {
@@ -265,7 +266,7 @@ pub(crate) fn untrust(args: UntrustArgs) -> anyhow::Result<ExitCode> {
     let flags = args.project;
     let project = Project::find(&flags)?;
     let trusted = project.trusted();
-    let skills = named(&trusted, &flags.names, |(row, _)| &row.name, "is trusted")?;
+    let skills = named(&trusted, &flags.names, |(row, dir)| [&row.name, dir.name()], "is trusted")?;
     let dirs: Vec<_> = skills.iter().map(|(_, dir)| dir.clone()).collect();
     let unsaved = project.library.revoke_dirs(&dirs);
     let is_done = unsaved.is_none();
