@@ -11,6 +11,7 @@
 //! | `projects` | additional skills and filters for sessions in certain directories |
 //! | `rules` | the rules of an administrator about skills on disk |
 //! | `missing` | warnings about directories without skills, and filters that match none |
+//! | `warnings` | lines for the log about the skills of sessions |
 //! | `watch/` | noticing that skills have changed |
 
 mod directories;
@@ -21,6 +22,7 @@ mod projects;
 mod rules;
 mod scan;
 mod snapshots;
+mod warnings;
 mod watch;
 mod workspace;
 
