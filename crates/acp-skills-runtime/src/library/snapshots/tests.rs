@@ -1,6 +1,6 @@
 //! Tests of searching and searching again.
 
-use std::{fs, thread};
+use std::{fs, path::PathBuf, thread};
 
 use skills_core::{
     Diagnostic,
