@@ -125,8 +125,8 @@ fn skills_of_servers() {
     for (policy, is_asked, reason) in [
         ("mcp: {allow: ['https://example.com/**']}", false, "mcp.allow"),
         ("sources: {lock: /etc/acp-skills-proxy/skills.lock}", false, "`--mcp-skills` is refused by policy"),
-        ("sources: {scan: low}", true, "sources.scan"),
-        ("skills: {allow: [user]}", true, "skills.allow"),
+        ("sources: {scan: low}", false, "sources.scan"),
+        ("skills: {allow: [user]}", false, "skills.allow"),
         ("skills: {allow: [editor]}", true, "Waiting for your trust"),
     ] {
         let Some(mut machine) = Machine::new(policy) else { return };
@@ -141,9 +141,11 @@ fn skills_of_servers() {
         fixture.editor.finish();
     }
     // A source has to be allowed as a source, too.
-    for policy in
-        ["sources: {allow: ['github:acme/*']}", "sources: {lock: /etc/acp-skills-proxy/skills.lock}"]
-    {
+    for policy in [
+        "sources: {allow: ['github:acme/*']}",
+        "sources: {lock: /etc/acp-skills-proxy/skills.lock}",
+        "sources: {scan: low}",
+    ] {
         let Some(mut machine) = Machine::new(policy) else { return };
         machine.setup.push_str(r#"echo '{"version":1,"sources":{}}' > skills.lock; chmod 644 skills.lock"#);
         let server = Server::with_refunds();
@@ -155,6 +157,19 @@ fn skills_of_servers() {
         fixture.editor.unread();
         fixture.editor.finish();
     }
+    // The server of a skill is not asked, either, if all of its skills are refused.
+    let skills = Skills::review();
+    let dir = skills.dir("review");
+    let Some(machine) = Machine::new(&format!("skills: {{allow: ['{}']}}", dir.display())) else { return };
+    let server = Server::with_refunds();
+    let mcp = json!({ "url": server.url, "skills": true });
+    machine.config(&json!({ "skills": [{ "skill": dir, "mcp": mcp }] }).to_string());
+    let mut fixture = Fixture::over_http(machine.proxy());
+    fixture.new_session("s");
+    skill_server::ask_until(&mut fixture, "/skills", "`mcp.skills` of skill `review` is refused by policy");
+    assert!(server.state().seen.is_empty());
+    fixture.editor.unread();
+    fixture.editor.finish();
 }
 
 fn trust_does_not_widen() {

@@ -47,7 +47,10 @@ mod stdio;
 mod values;
 mod variables;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use globset::GlobSet;
 use serde::Deserialize;
@@ -91,10 +94,25 @@ impl ToolServer {
         (server, env.iter().map(|(name, _)| name.as_str()))
     }
 
-    /// Returns a text that identifies the server by its name and its address, without secrets.
-    pub(crate) fn identity(&self) -> String {
+    /// Returns a text that identifies the server by its name and its address, without secrets. `session` is the directory in which a
+    /// program runs unless it has its own. The directory is a part of the text if the program or an argument is a file in it, because
+    /// another directory has another file with this name.
+    pub(crate) fn identity(&self, session: Option<&Path>) -> String {
         match &self.address {
-            Address::Command { program, args, .. } => format!("mcp {}\n{program} {args:?}", self.skill),
+            Address::Command { program, args, cwd, .. } => {
+                let text = format!("mcp {}\n{program} {args:?}", self.skill);
+                let dir = cwd.as_deref().or(session).unwrap_or(Path::new("."));
+                let is_in_dir = |name: &String| {
+                    !name.is_empty()
+                        && Path::new(name).is_relative()
+                        && dir.join(name).symlink_metadata().is_ok()
+                };
+                if !args.iter().chain([program]).any(is_in_dir) {
+                    return text;
+                }
+                let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+                format!("{text}\n{}", dir.display())
+            }
             Address::Http { url, .. } => format!("mcp {}\n{url}", self.skill),
         }
     }
@@ -226,6 +244,44 @@ impl ServerError {
             Self::Refused { code, .. } => format!("server answered with error {code}"),
             Self::Http(_) => "request to server failed".to_owned(),
             other => other.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The trust in a server applies to another directory only if its program doesn't come from the directory.
+    #[test]
+    fn servers_from_a_directory_are_known_by_it() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        for dir in &dirs {
+            std::fs::write(dir.path().join("server.js"), "").unwrap();
+        }
+        let absolute = dirs[0].path().join("server.js").to_string_lossy().into_owned();
+        for (program, args, is_same) in [
+            ("npx", &["-y", "@acme/docs"] as &[_], true),
+            (&*absolute, &[], true),
+            ("node", &[&*absolute, ""], true),
+            ("node", &["./missing.js"], true),
+            ("./server.js", &[], false),
+            ("node", &["server.js"], false),
+            ("uvx", &["."], false),
+        ] {
+            let address = |cwd: Option<PathBuf>| Address::Command {
+                program: program.to_owned(),
+                args: args.iter().map(ToString::to_string).collect(),
+                env: Vec::new(),
+                cwd,
+            };
+            let of = |cwd, session| {
+                ToolServer { skill: "docs".into(), address: address(cwd), ..ToolServer::default() }
+                    .identity(session)
+            };
+            let [first, second] = [dirs[0].path(), dirs[1].path()];
+            assert_eq!(of(None, Some(first)) == of(None, Some(second)), is_same, "{program} {args:?}");
+            assert_eq!(of(None, Some(first)), of(Some(first.to_owned()), Some(second)), "{program} {args:?}");
         }
     }
 }

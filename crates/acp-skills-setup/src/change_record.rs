@@ -5,7 +5,8 @@
 //! settings may contain API keys.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -68,11 +69,22 @@ impl ChangeRecord {
     }
 
     fn write(&self, before: Option<&[u8]>, after: &[u8]) -> io::Result<()> {
+        let write = |name: &str, bytes: &[u8]| {
+            let mut file = fs::File::create_new(self.dir.join(name))?;
+            file.write_all(bytes)?;
+            // The settings are changed after this, and must not reach the disk before their record.
+            file.sync_all()
+        };
         if let Some(before) = before {
-            fs::write(self.dir.join(BEFORE), before)?;
+            write(BEFORE, before)?;
         }
-        fs::write(self.dir.join(AFTER), after)?;
-        fs::write(self.dir.join(CHANGE), serde_json::to_vec_pretty(self)?)
+        write(AFTER, after)?;
+        write(CHANGE, &serde_json::to_vec_pretty(self)?)?;
+        for dir in self.dir.ancestors().take(2) {
+            // Windows and some file systems can't do this for a directory.
+            let _ = fs::File::open(dir).and_then(|dir| dir.sync_all());
+        }
+        Ok(())
     }
 
     /// Removes the record, because the file was not changed after all.

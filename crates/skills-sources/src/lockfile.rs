@@ -11,6 +11,7 @@ mod conflict;
 mod decisions;
 mod entry;
 mod places;
+mod unique;
 
 use std::{
     collections::BTreeMap,
@@ -44,6 +45,7 @@ const MAX_BYTES: u64 = 32 * 1024 * 1024;
 pub struct LockFile {
     version: u32,
     /// By address, as the user wrote it.
+    #[serde(deserialize_with = "unique::map")]
     sources: BTreeMap<String, Pinned>,
 }
 

@@ -214,13 +214,23 @@ impl Policy {
         Refusal { why, ..self.refusal("start without telemetry".to_owned(), TELEMETRY) }
     }
 
-    /// Decides about a source that has no versions.
+    /// Decides if an MCP server may be asked for skills, which have no versions and can't be scanned. `what` is the setting or the source,
+    /// and `scope` is the scope of its skills, unless the server is a source.
     ///
     /// # Errors
-    /// Returns a refusal if only the versions in a lock file are used.
-    pub fn without_versions(&self, source: &str) -> Result<(), Refusal> {
-        let refused = |_| Err(self.refusal(format!("source `{}`", shown(source)), "sources.lock"));
-        self.lock.as_ref().map_or(Ok(()), refused)
+    /// Returns a refusal if none of its skills could be used.
+    pub fn server_skills(&self, what: &str, scope: Option<Scope>) -> Result<(), Refusal> {
+        let refused = |rule: &str| Err(self.refusal(what.to_owned(), rule));
+        if self.lock.is_some() {
+            return refused("sources.lock");
+        }
+        if let Some(max) = self.scan {
+            return refused(&format!("sources.scan: {max}"));
+        }
+        match scope {
+            Some(scope) if self.skill(what, scope, None).is_err() => refused("skills.allow"),
+            _ => Ok(()),
+        }
     }
 
     /// Decides about a setting with which the agent reads skills in another place than ours, such as another address of our MCP server.

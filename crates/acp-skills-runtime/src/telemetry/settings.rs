@@ -18,6 +18,19 @@ const OWN_HEADERS: [(&str, &str); 2] = [
     ("Content-Type", "application/x-protobuf"),
     ("User-Agent", concat!("acp-skills-proxy/", env!("CARGO_PKG_VERSION"))),
 ];
+/// The headers that describe the body or the connection. With another value, no request would arrive.
+const FIXED_HEADERS: [&str; 8] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "transfer-encoding",
+    "user-agent",
+];
+/// The maximum size of all headers from the user, in bytes. Collectors accept fewer.
+const MAX_HEADERS: usize = 32 * 1024;
 /// The default timeout for a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The default delay between the first buffered record and the request.
@@ -181,7 +194,7 @@ impl Collector {
             tracing::warn!("{variable} has no effect: telemetry is not compressed");
         }
         let mut headers = match either("HEADERS") {
-            Some((variable, list)) => pairs(variable, &list)?,
+            Some((variable, list)) => headers_of(variable, &list)?,
             None => Vec::new(),
         };
         headers.extend(OWN_HEADERS.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -224,6 +237,25 @@ fn pairs(variable: String, list: &str) -> Result<Vec<(String, String)>, Settings
     let parts = list.split(',').map(str::trim).filter(|part| !part.is_empty());
     let parsed: Option<Vec<_>> = parts.map(pair).collect();
     parsed.ok_or_else(|| invalid(variable, "expected a list such as `key=value,key=value`"))
+}
+
+/// Parses a list of headers. With an invalid header, no request could be sent.
+fn headers_of(variable: String, list: &str) -> Result<Vec<(String, String)>, SettingsError> {
+    let headers = pairs(variable.clone(), list)?;
+    let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_in_value = |byte: u8| matches!(byte, b'\t' | b' '..=b'~');
+    let is_valid =
+        |(name, value): &(String, String)| name.bytes().all(is_in_name) && value.bytes().all(is_in_value);
+    if list.len() > MAX_HEADERS || !headers.iter().all(is_valid) {
+        let expected = "the headers are too long or have characters that are not allowed in headers";
+        return Err(invalid(variable, expected));
+    }
+    let is_fixed =
+        |(name, _): &(String, String)| FIXED_HEADERS.iter().any(|fixed| name.eq_ignore_ascii_case(fixed));
+    if headers.iter().any(is_fixed) {
+        return Err(invalid(variable, "headers about the body, the host or the connection cannot be set"));
+    }
+    Ok(headers)
 }
 
 fn milliseconds(variable: &str, get: Get<'_>) -> Result<Option<Duration>, SettingsError> {

@@ -125,7 +125,7 @@ impl Server {
         let shared = Arc::new(Shared {
             label: format!("MCP server {}", shown(&server.skill)).into(),
             namespace: namespace(&server.skill).map(Into::into),
-            identity: server.identity().into(),
+            identity: server.identity(cwd.as_deref()).into(),
             server,
             processes,
             cwd,

@@ -9,7 +9,7 @@ use acp_skills_runtime::{
     library::Rules,
     telemetry::{self, SettingsError},
 };
-use skills_core::{Scope, discovery::Limits, exec::Sandbox, set::Skipped};
+use skills_core::{Scope, discovery::Limits, exec::Sandbox, set::Skipped, text::shown};
 use skills_sources::{
     Address, Options, Sources, Spec,
     policy::{Policy, Refusal, Scripts, Server, check_protection},
@@ -47,9 +47,8 @@ pub(super) fn narrow(config: &mut Config, policy: &Policy) -> Vec<Skipped> {
         refused.push(policy.trust_in_advance().skipped("--trust"));
     }
     if config.mcp_skills.is_some()
-        && let Err(refusal) = policy.without_versions("--mcp-skills")
+        && let Err(refusal) = policy.server_skills("`--mcp-skills`", Some(Scope::Session))
     {
-        // The skills of the editor's servers have no versions, either.
         config.mcp_skills = None;
         refused.push(refusal.skipped("--mcp-skills"));
     }
@@ -197,7 +196,7 @@ fn narrow_entries(
         refused.extend(refusal.iter().map(|refusal| refusal.skipped(&entry.source)));
         refusal.is_none()
     });
-    skills.retain(|entry| {
+    skills.retain_mut(|entry| {
         let (place, refusal) = match entry {
             SkillEntry::Directory(_) => return true,
             SkillEntry::Stored(stored) => {
@@ -209,6 +208,10 @@ fn narrow_entries(
             SkillEntry::Virtual(skill) => (skill.name.as_str().into(), of_virtual(skill, policy).err()),
         };
         refused.extend(refusal.iter().map(|refusal| refusal.skipped(&place)));
+        if refusal.is_none() {
+            // The tools of the server stay.
+            refused.extend(keep_from_asking(entry, policy).map(|refusal| refusal.skipped(&place)));
+        }
         refusal.is_none()
     });
 }
@@ -216,25 +219,40 @@ fn narrow_entries(
 /// Decides about a source that is an MCP server.
 ///
 /// # Errors
-/// Returns the refusal if the policy doesn't allow the URL as a source and as an MCP server, or only allows locked versions.
+/// Returns the refusal if the policy doesn't allow the URL as a source and as an MCP server, or none of the skills of a server.
 fn of_server(source: &str, url: &str, policy: &Policy) -> Result<(), Refusal> {
     policy.instructions(source, url)?;
     policy.server(source, &Server::Url(url), iter::empty())?;
-    policy.without_versions(source)
+    policy.server_skills(&format!("source `{}`", shown(source)), None)
 }
 
 /// Decides about the server behind a skill. `env` are the variables of the skill.
 ///
 /// # Errors
-/// Returns the refusal if the policy doesn't allow the server, or if the server offers skills and only locked versions are allowed.
+/// Returns the refusal if the policy doesn't allow the server.
 fn of_tool_server(
     skill: &str,
     server: &ServerEntry,
     env: &BTreeMap<String, String>,
     policy: &Policy,
 ) -> Result<(), Refusal> {
-    policy.server(skill, &server.server(), server.variables(env))?;
-    if server.skills { policy.without_versions(skill) } else { Ok(()) }
+    policy.server(skill, &server.server(), server.variables(env))
+}
+
+/// Keeps the server behind a skill from being asked for skills that would all be refused. Returns the refusal.
+fn keep_from_asking(entry: &mut SkillEntry, policy: &Policy) -> Option<Refusal> {
+    let (name, server) = match entry {
+        SkillEntry::Directory(_) => return None,
+        SkillEntry::Stored(stored) => {
+            (stored.skill.file_name().unwrap_or_default().to_string_lossy(), stored.mcp.as_mut())
+        }
+        SkillEntry::Virtual(skill) => (skill.name.as_str().into(), skill.mcp.as_mut()),
+    };
+    let server = server.filter(|server| server.skills)?;
+    let what = format!("`mcp.skills` of skill `{}`", shown(&name));
+    let refusal = policy.server_skills(&what, Some(Scope::Named)).err()?;
+    server.skills = false;
+    Some(refusal)
 }
 
 /// Decides about a skill that is defined in the configuration.

@@ -52,9 +52,11 @@ impl StateDir {
         self.0.join(format!("{}.json", Sha256::of(key)))
     }
 
-    /// Returns the path of the file for a directory. Symbolic links and trailing separators make no difference.
+    /// Returns the path of the file for a directory. Symbolic links and trailing separators make no difference. A relative path, such as
+    /// the identity of a server, is not looked for on the disk.
     pub fn about_directory(&self, dir: &Path) -> PathBuf {
-        let real = dunce::canonicalize(dir).unwrap_or_else(|_| dir.components().collect());
+        let real = if dir.is_absolute() { dunce::canonicalize(dir).ok() } else { None };
+        let real = real.unwrap_or_else(|| dir.components().collect());
         self.about(real.as_os_str().as_encoded_bytes())
     }
 
@@ -184,6 +186,17 @@ mod tests {
         assert!(std::process::Command::new("mkfifo").arg(&lock).status().unwrap().success());
         let error = state.change(&file, |_: Option<u32>| Some(1)).unwrap_err();
         assert!(error.to_string().contains("a FIFO without a reader"), "{error}");
+    }
+
+    /// A directory with the name of a server must not lead to the decisions about another one.
+    #[test]
+    fn relative_paths_are_only_names() {
+        let state = StateDir::later(PathBuf::from("state"));
+        for name in ["src", "src/../src", "mcp docs\n./server []"] {
+            let components: PathBuf = Path::new(name).components().collect();
+            let expected = state.about(components.as_os_str().as_encoded_bytes());
+            assert_eq!(state.about_directory(Path::new(name)), expected, "{name}");
+        }
     }
 
     #[cfg(unix)]

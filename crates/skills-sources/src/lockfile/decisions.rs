@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use skills_core::{name::MAX_LOADED_NAME_CHARS, text::shown};
 
-use super::{Pinned, PinnedGit, PinnedWeb};
+use super::{Pinned, PinnedGit, PinnedWeb, unique};
 use crate::reason::Reason;
 
 /// The value in [`Decisions::declined`] for a skill whose removal was declined.
@@ -23,23 +23,23 @@ const MAX_NAME_BYTES: usize = 4 * MAX_LOADED_NAME_CHARS;
 #[non_exhaustive]
 pub struct Decisions {
     /// The commit, or the checksum of the index, of each skill that stays at another version than its source.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "unique::map", skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<String, String>,
     /// The skills that updates don't change.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub pinned: BTreeSet<String>,
     /// The checksum of the version that the user has declined, or [`REMOVED`].
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "unique::map", skip_serializing_if = "BTreeMap::is_empty")]
     pub declined: BTreeMap<String, String>,
     /// The date of the approval, such as `2026-11-23`. Skills that were approved by an older program have none.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "unique::map", skip_serializing_if = "BTreeMap::is_empty")]
     pub approved: BTreeMap<String, String>,
     /// The person who approved the skill, if a name was given.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "unique::map", skip_serializing_if = "BTreeMap::is_empty")]
     pub approved_by: BTreeMap<String, String>,
     /// The name of each approved skill whose directory has another name. With it, the name is known even if the approved version is not
     /// in the cache.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "unique::map", skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, String>,
 }
 

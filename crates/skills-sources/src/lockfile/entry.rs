@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Decisions, Pinned, PinnedGit, PinnedWeb};
+use super::{Decisions, Pinned, PinnedGit, PinnedWeb, unique};
 
 /// The fields of [`PinnedGit`] and [`PinnedWeb`]. A derived untagged enum would copy all values before it decides.
 #[derive(Deserialize)]
@@ -16,6 +16,7 @@ pub(super) struct Entry {
     #[serde(default, rename = "signedTag")]
     has_signed_tag: bool,
     index: Option<String>,
+    #[serde(default, deserialize_with = "unique::optional")]
     skills: Option<BTreeMap<String, String>>,
     #[serde(default)]
     decisions: Decisions,

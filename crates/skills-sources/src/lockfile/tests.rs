@@ -27,6 +27,41 @@ fn a_written_file_is_read_back() {
     assert_eq!(LockFile::read(&path).unwrap().sources().collect::<Vec<_>>(), ["https://a"]);
 }
 
+/// A reviewer could take the first of two entries for the one that is used.
+#[test]
+fn a_key_that_occurs_twice_is_an_error() {
+    let digest = format!("\"{}\"", "0".repeat(64));
+    let commit = format!("\"{}\"", "a".repeat(40));
+    let git = |rest: &str| format!(r#"{{"commit": {commit}, "skills": {{"a": {digest}}}{rest}}}"#);
+    let file = |sources: &str| format!(r#"{{"version": 1, "sources": {{{sources}}}}}"#);
+    let decisions = |name: &str| {
+        file(&format!(r#""s": {}"#, git(&format!(r#", "decisions": {{"{name}": {{"a": "1", "a": "1"}}}}"#))))
+    };
+    assert!(LockFile::parse(&file(&format!(r#""s": {}, "t": {}"#, git(""), git("")))).is_ok());
+    for (text, key) in [
+        (file(&format!(r#""s": {}, "s": {}"#, git(""), git(""))), "duplicate key `s`"),
+        (file(&format!(r#""s": {}, "\u0073": {}"#, git(""), git(""))), "duplicate key `s`"),
+        (
+            file(&format!(r#""s": {{"commit": {commit}, "skills": {{"a": {digest}, "a": {digest}}}}}"#)),
+            "duplicate key `a`",
+        ),
+        (
+            file(&format!(r#""s": {{"index": {digest}, "skills": {{"a": {digest}, "a": {digest}}}}}"#)),
+            "duplicate key `a`",
+        ),
+        (decisions("kept"), "duplicate key `a`"),
+        (decisions("declined"), "duplicate key `a`"),
+        (decisions("approved"), "duplicate key `a`"),
+        (decisions("approvedBy"), "duplicate key `a`"),
+        (decisions("names"), "duplicate key `a`"),
+        (file(&format!(r#""s": {}"#, git(&format!(r#", "commit": {commit}"#)))), "duplicate field `commit`"),
+        (r#"{"version": 1, "sources": {}, "sources": {}}"#.to_owned(), "duplicate field `sources`"),
+    ] {
+        let error = LockFile::parse(&text).map_err(|reason| reason.to_string()).unwrap_err();
+        assert!(error.contains(key) && error.contains("line 1"), "{text}: {error}");
+    }
+}
+
 /// A value that `read` refuses would make the approvals of all sources unreadable.
 #[test]
 fn what_cannot_be_read_is_not_written() {

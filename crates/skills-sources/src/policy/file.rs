@@ -1,6 +1,8 @@
 //! Reads the policy of this machine. It fails closed: a file that can't be read, that users can change, or that is not valid is an
 //! error, and not a machine without a policy.
 
+#[cfg(any(windows, test))]
+mod descriptor;
 #[cfg_attr(unix, path = "file/unix.rs")]
 #[cfg_attr(windows, path = "file/windows.rs")]
 mod system;
@@ -138,12 +140,12 @@ fn open(path: &Path, is_protected: bool) -> Result<File, PolicyError> {
         if let Some(why) = system::objection(&real, &metadata) {
             return Err(unprotected(&real, why));
         }
-        // The directories of the path, and those that its links lead to.
+        // The path, its directories, and those that its links lead to. On Windows, a link has an owner and rights of its own.
         for start in linked(path).iter().chain([&real]) {
-            for dir in start.ancestors().skip(1).filter(|dir| dir.parent().is_some()) {
-                let metadata = fs::metadata(dir).map_err(unreadable)?;
-                if let Some(why) = system::objection(dir, &metadata) {
-                    return Err(unprotected(dir, why));
+            for place in start.ancestors().filter(|place| place.parent().is_some()) {
+                let metadata = fs::metadata(place).map_err(unreadable)?;
+                if let Some(why) = system::objection(place, &metadata) {
+                    return Err(unprotected(place, why));
                 }
             }
         }
@@ -159,7 +161,8 @@ fn linked(path: &Path) -> Vec<PathBuf> {
         for place in path.ancestors() {
             let (Ok(target), Some(parent)) = (fs::read_link(place), place.parent()) else { continue };
             let rest = path.strip_prefix(place).unwrap_or(Path::new(""));
-            let target = parent.join(target).join(rest);
+            // Without a slash at the end, which a file can't have.
+            let target = parent.join(target).join(rest).components().collect();
             if !paths.contains(&target) {
                 paths.push(target);
             }

@@ -114,6 +114,40 @@ fn headers_times_and_the_resource() {
     assert!(!format!("{traces:?}").contains("Basic"));
 }
 
+/// With an invalid header, no request can be sent. The message doesn't have the value.
+#[test]
+fn headers_that_cannot_be_sent_are_an_error() {
+    let characters = "the headers are too long or have characters that are not allowed in headers";
+    let fixed = "headers about the body, the host or the connection cannot be set";
+    for (list, reason) in [
+        ("a b=SECRET", characters),
+        (&*format!("{}=SECRET", "a".repeat(1 << 16)), characters),
+        ("a:b=SECRET", characters),
+        ("a\u{e4}=SECRET", characters),
+        ("\"a\"=SECRET", characters),
+        ("x=1,a=SECRET%0D%0Ab: c", characters),
+        ("a=SECRET%00", characters),
+        ("a=SECRET%7F", characters),
+        ("a=SECRET\u{e4}", characters),
+        ("Host=SECRET", fixed),
+        ("x=1, content-length =SECRET", fixed),
+        ("Transfer-Encoding=SECRET", fixed),
+        ("Content-Type=SECRET", fixed),
+    ] {
+        for variable in ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"] {
+            let variables = [ENDPOINT, (variable, list)];
+            let expected = format!("{variable} is invalid: {reason}");
+            assert_eq!(urls(&variables), expected, "{list}");
+            let required =
+                Settings::required_from(&|name| value_of(&variables, name), Some("https://acme.example"));
+            assert_eq!(shown(required), expected, "{list}");
+        }
+    }
+    for list in ["authorization=Bearer%20a.b-c_d~e+f/g==", "x-a|b=", "x=a%09b"] {
+        assert!(settings(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_HEADERS", list)]).is_ok(), "{list}");
+    }
+}
+
 #[test]
 fn certificates_are_read() {
     let file = tempfile::NamedTempFile::new().expect("a file");

@@ -79,11 +79,14 @@ fn no_setting_widens_a_rule() {
     for skill in [format!("{{name: a, description: d, {env}}}"), format!("{{skill: /opt/a, {env}}}")] {
         cases.push(("mcp: {allow: ['@playwright/mcp']}", format!("skills: [{skill}]"), "`mcp.env`"));
     }
-    cases.push((
-        "sources: {lock: /etc/skills.lock}",
-        "skills: [{name: a, description: d, mcp: {command: srv, skills: true}}]".to_owned(),
-        "`sources.lock`",
-    ));
+    for (policy, rule) in [
+        ("sources: {lock: /etc/skills.lock}", "`sources.lock`"),
+        ("sources: {scan: high}", "`sources.scan: high`"),
+    ] {
+        cases.push((policy, "sources: ['mcp+https://docs.example.com/mcp']".to_owned(), rule));
+        cases.push((policy, "mcp_skills: true".to_owned(), rule));
+    }
+    cases.push(("skills: {allow: [configuration]}", "mcp_skills: true".to_owned(), "`skills.allow`"));
     cases.push((
         "skills: {allow: [user]}",
         "skills: [{name: a, description: d, body: b}]".to_owned(),
@@ -104,7 +107,6 @@ fn no_setting_widens_a_rule() {
         "listen_url: 'http://h.example'".to_owned(),
         "`mcp.allow`",
     ));
-    cases.push(("sources: {lock: /etc/skills.lock}", "mcp_skills: true".to_owned(), "`sources.lock`"));
     for (policy, config, rule) in cases {
         let (narrowed, refused) = narrowed(policy, &config);
         assert_eq!(refused.len(), 1, "{policy} with {config}: {refused:?}");
@@ -117,6 +119,43 @@ fn no_setting_widens_a_rule() {
         if rule == "`skills.allow`" {
             let trusting = narrowed.projects.iter().map(|project| &project.trust).chain([&narrowed.trust]);
             assert!(trusting.into_iter().all(Vec::is_empty), "{policy} with {config}");
+        }
+    }
+}
+
+/// The server of a skill is not started for skills that are all refused, but its tools stay.
+#[test]
+fn servers_are_not_asked_for_refused_skills() {
+    const STORED: &str = "{skill: /opt/a, mcp: {command: srv, skills: true}}";
+    const VIRTUAL: &str = "{name: a, description: d, mcp: {command: srv, skills: true}}";
+    for (policy, skill, rule) in [
+        ("{}", STORED, None),
+        ("skills: {allow: [configuration]}", STORED, None),
+        ("skills: {allow: [configuration]}", VIRTUAL, None),
+        ("skills: {allow: []}", STORED, Some("`skills.allow`")),
+        ("skills: {allow: [user, /opt/a]}", STORED, Some("`skills.allow`")),
+        ("sources: {lock: /etc/skills.lock}", STORED, Some("`sources.lock`")),
+        ("sources: {lock: /etc/skills.lock}", VIRTUAL, Some("`sources.lock`")),
+        ("sources: {scan: high}", STORED, Some("`sources.scan: high`")),
+        ("sources: {scan: high}", VIRTUAL, Some("`sources.scan: high`")),
+    ] {
+        for config in
+            [format!("skills: [{skill}]"), format!("projects: [{{path: '/**', skills: [{skill}]}}]")]
+        {
+            let (mut config, refused) = narrowed(policy, &config);
+            assert_eq!(entries(&config), (0, 1), "{policy} {skill}");
+            let entry = config.skills.pop().or_else(|| config.projects[0].skills.pop());
+            let server = match entry.expect("an entry") {
+                SkillEntry::Stored(skill) => skill.mcp,
+                SkillEntry::Virtual(skill) => skill.mcp,
+                SkillEntry::Directory(_) => None,
+            };
+            assert_eq!(server.expect("a server").skills, rule.is_none(), "{policy} {skill}");
+            let found = refused.iter().any(|refused| {
+                refused.contains("`mcp.skills` of skill `a` is refused")
+                    && rule.is_some_and(|rule| refused.contains(rule))
+            });
+            assert_eq!((refused.len(), found), (usize::from(rule.is_some()), rule.is_some()), "{refused:?}");
         }
     }
 }
