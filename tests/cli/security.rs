@@ -221,3 +221,22 @@ fn findings_are_written_as_sarif() {
         "{stderr}"
     );
 }
+
+/// A process may have few open files, and a skill many directories.
+#[cfg(unix)]
+#[test]
+fn wide_skills_are_scanned() {
+    let dir = skill("wide", "---\nname: wide\ndescription: Formats poems in columns.\n---\nBe kind.\n", &[]);
+    for number in 0..200 {
+        std::fs::create_dir(dir.path().join(format!("wide/{number}"))).unwrap();
+    }
+    let mut command = std::process::Command::new("sh");
+    command.args([
+        "-c",
+        "ulimit -n 64; exec \"$0\" check --security wide",
+        env!("CARGO_BIN_EXE_acp-skills-proxy"),
+    ]);
+    let output = command.current_dir(dir.path()).output().expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && !said.contains("not-scanned"), "{said}");
+}

@@ -24,6 +24,7 @@
 
 mod characters;
 mod encoded;
+mod expression;
 mod finding;
 mod kinds;
 mod paths;
@@ -33,7 +34,11 @@ mod table;
 mod tests;
 mod text;
 
-use std::{collections::HashSet, path::Path};
+use std::{
+    collections::HashSet,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 pub use finding::{Finding, Report};
 use finding::{Findings, Lines};
@@ -78,8 +83,22 @@ pub fn scan(dir: &Path, rules: &Rules) -> Result<Report, FileError> {
 
 /// Scans a skill whose directory is already open, like [`scan`].
 pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
-    let (entries, complete) = files.every(MAX_ENTRIES);
+    scan_files_within(files, rules, &mut { Duration::MAX })
+}
+
+/// Scans a skill like [`scan_files`], and subtracts the time that this takes from `time`. If no time is left, the rest of the skill is a
+/// finding with the code `not-scanned`. Several scans can share one limit.
+pub fn scan_files_within(files: &SkillFiles, rules: &Rules, time: &mut Duration) -> Report {
+    let started = Instant::now();
     let mut findings = Findings::new(rules);
+    findings.deadline = started.checked_add(*time);
+    scan_entries(files, &mut findings);
+    *time = time.saturating_sub(started.elapsed());
+    findings.into_report()
+}
+
+fn scan_entries(files: &SkillFiles, findings: &mut Findings<'_>) {
+    let (entries, complete) = files.every(MAX_ENTRIES);
     let mut paths = String::new();
     let mut skill = None;
     for entry in &entries {
@@ -91,8 +110,12 @@ pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
             Kind::LinkOut(_) => Detector::LinkOutside,
             Kind::Special => Detector::SpecialFile,
             Kind::Repository | Kind::Unread => Detector::NotScanned,
+            Kind::File if findings.is_late() => {
+                findings.add_for_file(Detector::NotScanned, "", Some("the time for scans is over"));
+                break;
+            }
             Kind::File => {
-                let text = scan_file(files, &entry.path, &mut findings);
+                let text = scan_file(files, &entry.path, findings);
                 if SKILL_FILE_NAMES.contains(&entry.path.as_str()) && skill.is_none() {
                     skill = text.map(|text| (entry.path.as_str(), text));
                 }
@@ -102,7 +125,7 @@ pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
         findings.add_for_file(detector, &entry.path, None);
     }
     if let Some((path, text)) = skill {
-        scan_allowed_tools(path, &text, &paths, &mut findings);
+        scan_allowed_tools(path, &text, &paths, findings);
     }
     if !complete {
         findings.add_for_file(
@@ -111,7 +134,6 @@ pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
             Some(&format!("skill has more than {MAX_ENTRIES} files")),
         );
     }
-    findings.into_report()
 }
 
 /// Scans a text that is not a local file, such as the instructions of a virtual or remote skill.
@@ -195,6 +217,10 @@ fn scan_binary(path: &str, bytes: &[u8], findings: &mut Findings<'_>) {
     let mut start = 0;
     let mut lines_before = 0;
     loop {
+        if findings.is_late() {
+            let detail = format!("everything after byte {start}");
+            return findings.add_for_file(Detector::NotScanned, path, Some(&detail));
+        }
         let end = bytes.len().min(start + BINARY_PART_BYTES);
         let text = String::from_utf8_lossy(&bytes[start..end]);
         scan_expressions(&Lines::after(lines_before, path, &text), findings);

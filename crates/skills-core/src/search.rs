@@ -13,7 +13,6 @@
 //!
 //! We don't use the `bm25` crate, because it does not support fields, prefixes and typos. The benchmark `search` compares both.
 
-pub mod conflicts;
 mod instructions;
 
 use std::{cmp::Reverse, sync::Arc};

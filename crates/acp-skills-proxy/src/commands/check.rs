@@ -6,6 +6,7 @@
 //! `path` is the absolute path of the `SKILL.md`. With `--security`, the list includes the findings of a scan of the whole directory,
 //! which also have `risk`, `file` and `excerpt`.
 
+mod conflicts;
 mod excerpt;
 mod problem;
 mod sarif;
@@ -17,6 +18,7 @@ use std::{
 };
 
 use clap::Args;
+use conflicts::Described;
 use problem::Problem;
 use serde::{Serialize, Serializer};
 use skills_core::{
@@ -25,7 +27,6 @@ use skills_core::{
     files::SkillMd,
     frontmatter::{self, Frontmatter, ParseContext, Verdict},
     scan::{BUILT_IN, Rules, scan},
-    search::conflicts::{self, Described},
     text::shown_path,
 };
 use skills_sources::disk::patient;

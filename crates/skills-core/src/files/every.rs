@@ -162,14 +162,17 @@ fn every(root: &Dir, max: usize, repositories: Repositories, links: &mut Duratio
     let mut found = Vec::new();
     let mut complete = true;
     let mut seen = 0;
-    let Ok(top) = root.try_clone() else { return (found, false) };
-    // Walk breadth-first, so that a walk that reaches its limit has seen the files near the root.
-    let mut dirs = VecDeque::from([(top, String::new(), 0)]);
-    'walk: while let Some((dir, prefix, depth)) = dirs.pop_front() {
-        let Ok(entries) = dir.entries() else {
-            found.push(Entry { path: prefix, kind: Kind::Unread });
+    // Walk breadth-first, so that a walk that reaches its limit has seen the files near the root. A directory is only open while its
+    // entries are listed, because a wide tree can have more directories than a process may have open files.
+    let mut dirs = VecDeque::from([(String::new(), 0)]);
+    'walk: while let Some((above, depth)) = dirs.pop_front() {
+        // Don't follow a link, even if the directory has been replaced by one since it was listed.
+        let dir = if depth == 0 { root.try_clone() } else { root.open_dir_nofollow(&above) };
+        let Ok((dir, entries)) = dir.and_then(|dir| dir.entries().map(|entries| (dir, entries))) else {
+            found.push(Entry { path: above, kind: Kind::Unread });
             continue;
         };
+        let prefix = if depth == 0 { above } else { above + "/" };
         for entry in entries {
             if seen == max {
                 complete = false;
@@ -189,16 +192,11 @@ fn every(root: &Dir, max: usize, repositories: Repositories, links: &mut Duratio
                 Ok(kind) if kind.is_dir() && name == REPOSITORY && repositories == Repositories::Skip => {
                     Kind::Repository
                 }
-                Ok(kind) if kind.is_dir() => {
-                    // Don't follow a link, even if the entry has been replaced by one since it was listed.
-                    match dir.open_dir_nofollow(&name) {
-                        Ok(child) if depth < MAX_DEPTH => {
-                            dirs.push_back((child, path + "/", depth + 1));
-                            continue;
-                        }
-                        _ => Kind::Unread,
-                    }
+                Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => {
+                    dirs.push_back((path, depth + 1));
+                    continue;
                 }
+                Ok(kind) if kind.is_dir() => Kind::Unread,
                 Ok(kind) if kind.is_symlink() && links.is_zero() => Kind::Unread,
                 Ok(kind) if kind.is_symlink() => match resolve(root, &path, links) {
                     Ok(metadata) if metadata.is_dir() => Kind::LinkIn(target()),

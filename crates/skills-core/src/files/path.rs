@@ -10,6 +10,9 @@ use crate::order;
 /// The maximum number of files to compare with a requested path.
 pub(super) const MAX_CANDIDATES: usize = 1_000;
 
+/// The maximum length of a path in bytes to compare. A comparison takes time in proportion to the product of both lengths.
+const MAX_COMPARED_BYTES: usize = 256;
+
 /// The maximum number of suggestions.
 const MAX_SIMILAR: usize = 3;
 
@@ -81,12 +84,16 @@ fn has_drive(path: &str) -> bool {
     matches!(path.as_bytes(), [drive, b':', ..] if drive.is_ascii_alphabetic())
 }
 
-/// Returns the files in `listing` with the most similar paths, best match first.
+/// Returns the files in `listing` with the most similar paths, best match first. Compares only the first [`MAX_CANDIDATES`], and no long
+/// paths.
 pub(crate) fn similar(path: &str, listing: &Listing) -> Vec<String> {
     let wanted = path.trim_start_matches("./").to_lowercase();
+    let is_short = |path: &str| path.len() <= MAX_COMPARED_BYTES;
     let mut scored: Vec<(f64, &str)> = listing
         .files
         .iter()
+        .take(MAX_CANDIDATES)
+        .filter(|file| is_short(&wanted) && is_short(&file.path))
         .map(|file| (similarity(&wanted, &file.path.to_lowercase()), file.path.as_str()))
         .filter(|(score, _)| *score >= MIN_SIMILARITY)
         .collect();
@@ -221,5 +228,22 @@ mod tests {
         check("reference/form.md", &["references/forms.md"]);
         check("./fixture.jsn", &["assets/fixture.json"]);
         check("LICENSE", &[]);
+    }
+
+    /// An index can list very many files with long paths.
+    #[test]
+    fn few_short_paths_are_compared() {
+        let listing = |files: Vec<String>| {
+            let files = files.into_iter().map(|path| FileEntry { path, size: 1 }).collect();
+            Listing { files, more: 0, complete: true }
+        };
+        let numbers = |count| (0..count).map(|number: usize| number.to_string());
+        let files = |before| listing(numbers(before).chain(["forms.md".to_owned()]).collect());
+        assert_eq!(similar("form.md", &files(MAX_CANDIDATES - 1)), ["forms.md"]);
+        assert!(similar("form.md", &files(MAX_CANDIDATES)).is_empty());
+        let long = |length| "a".repeat(length);
+        assert_eq!(similar(&long(250), &listing(vec![long(256)])).len(), 1);
+        assert!(similar(&long(250), &listing(vec![long(257)])).is_empty());
+        assert!(similar(&long(257), &listing(vec![long(256)])).is_empty());
     }
 }

@@ -112,7 +112,8 @@ impl Remote {
             entries.truncate(MAX_LISTED_ENTRIES);
             return FileError::IsDirectory { path, entries, more };
         }
-        let files = files.iter().map(|file| FileEntry { path: file.path.clone(), size: 0 }).collect();
+        let files = files.iter().take(path::MAX_CANDIDATES);
+        let files = files.map(|file| FileEntry { path: file.path.clone(), size: 0 }).collect();
         let similar = path::similar(wanted, &Listing { files, more: 0, complete: true });
         FileError::NotFound { path, similar }
     }

@@ -1,6 +1,6 @@
 //! [`Finding`] and [`Report`]: the results of a scan.
 
-use std::{borrow::Cow, collections::HashSet, ops::Range};
+use std::{borrow::Cow, collections::HashSet, ops::Range, time::Instant};
 
 use serde::Serialize;
 
@@ -138,6 +138,8 @@ pub(super) struct Findings<'r> {
     pub(super) bytes: u64,
     /// The number of bytes that were read from binary files.
     pub(super) binary_bytes: u64,
+    /// The time after which no more content is scanned.
+    pub(super) deadline: Option<Instant>,
     found: Vec<Finding>,
     /// The code, file and line of each finding, so that a rule is reported only once per line.
     seen: HashSet<(String, String, u32)>,
@@ -151,10 +153,16 @@ impl<'r> Findings<'r> {
             files: 0,
             bytes: 0,
             binary_bytes: 0,
+            deadline: None,
             found: Vec::new(),
             seen: HashSet::new(),
             is_full: false,
         }
+    }
+
+    /// Returns true if the deadline has passed.
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Adds a finding of `rule` for the bytes from `start` to `end`.

@@ -5,6 +5,8 @@ use std::{fmt, sync::Arc};
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
+use super::expression::Expressions;
+
 /// The risk of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -69,7 +71,7 @@ pub(super) struct Rule {
 #[derive(Debug, Clone)]
 pub(super) enum Matcher {
     /// A regular expression. Matches that one of `except` also matches are ignored.
-    Expression { place: Place, pattern: Regex, except: Vec<Regex> },
+    Expression { place: Place, pattern: Expressions, except: Vec<Regex> },
     /// A detector that is implemented in code.
     Code(Detector),
 }

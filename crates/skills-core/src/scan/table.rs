@@ -9,6 +9,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use super::{
+    expression::Expressions,
     rules::{Detector, Matcher, Place, Risk, Rule, Rules, RulesError},
     text,
 };
@@ -142,8 +143,10 @@ impl Rules {
                 for pattern in &row.patterns {
                     expression(&row.code, pattern)?;
                 }
-                let pattern = expression(&row.code, &format!("(?:{})", row.patterns.join(")|(?:")))?;
-                if pattern.is_match(b"") {
+                // Only the built-in expressions are known to be the same if they are searched in parts.
+                let pattern =
+                    Expressions::new(&row.patterns, with_detectors, |part| expression(&row.code, part))?;
+                if pattern.search(b"").next(0).is_some() {
                     return wrong("should not match empty text");
                 }
                 let whole = |pattern: &String| expression(&row.code, &format!(r"\A(?:{pattern})\z"));
@@ -290,4 +293,49 @@ rules:
         assert_eq!(installer, Some(("installer", Risk::Low)));
         assert_eq!("".parse::<Rules>().map(|rules| rules.rules.len()), Ok(Rules::built_in().rules.len()));
     }
+
+    /// A search in parts takes little time in a text with many parts, and finds the same as the whole expression.
+    #[test]
+    fn expressions_with_gaps_are_searched_in_linear_time() {
+        let words = "send token x secrets yy post zzz to upload password ".repeat(40_000);
+        let started = std::time::Instant::now();
+        let report = super::super::scan_text("SKILL.md", &words, Rules::built_in());
+        assert!(report.findings.is_empty(), "{:?}", report.findings);
+        assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn expressions_with_gaps_find_the_same_in_parts(parts in proptest::collection::vec(
+            proptest::prop_oneof![
+                proptest::sample::select(vec![
+                    " ", "\n", ".", ", ", "send", "access token", "secrets", " to ", "https://a.b", "x@y.z", "ignore", "previous",
+                    "do not tell", "the user", "this", "agent must", "run", "cat ", "open ", "~/.ssh/", "id_rsa", "home()", "HOME\"'",
+                    "don't mention it", "about", "contents of", "api key", "e.com", "[", "é", "                    ",
+                ]).prop_map(str::to_owned).boxed(),
+                "[a-z ]{0,50}".boxed(),
+            ], 0..60)) {
+            static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+                let table: Table = serde_yaml::from_str(BUILT_IN).unwrap();
+                table.rules.into_iter().filter(|row| !row.patterns.is_empty()).collect()
+            });
+            static EXPRESSIONS: LazyLock<Vec<[Expressions; 2]>> = LazyLock::new(|| {
+                let compile = |row: &Row, with_gaps| Expressions::new(&row.patterns, with_gaps, |part| expression("", part)).unwrap();
+                ROWS.iter().map(|row| [false, true].map(|with_gaps| compile(row, with_gaps))).collect()
+            });
+            let text = parts.concat();
+            for (row, [whole, in_parts]) in ROWS.iter().zip(EXPRESSIONS.iter()) {
+                let mut searches = [whole, in_parts].map(|expressions| expressions.search(text.as_bytes()));
+                let mut at = 0;
+                loop {
+                    let [expected, found] = searches.each_mut().map(|search| search.next(at));
+                    proptest::prop_assert_eq!(expected, found, "{} from byte {} of {:?}", row.code, at, text);
+                    let Some((start, end)) = found else { break };
+                    at = end.max(start + 1);
+                }
+            }
+        }
+    }
+
+    use proptest::strategy::Strategy;
 }

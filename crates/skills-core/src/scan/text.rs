@@ -1,8 +1,11 @@
 //! Applies regular expressions to texts, to hidden passages, to decoded texts, and to entries of `allowed-tools`.
 
-use regex::bytes::{Match, Regex};
+use regex::bytes::Regex;
 
-use super::rules::{Matcher, Place, Rule, Rules};
+use super::{
+    expression::Expressions,
+    rules::{Matcher, Place, Rule, Rules},
+};
 
 /// The maximum number of findings of one rule in one text. More findings add no information, and each costs a search.
 const MAX_OF_A_KIND: usize = 10;
@@ -35,17 +38,18 @@ pub(super) fn find<'r>(
             _ => continue,
         }
         let bytes = text.as_bytes();
+        let mut search = pattern.search(bytes);
         let (mut at, mut number, mut exempt) = (0, 0, 0);
         while number < MAX_OF_A_KIND
-            && let Some(place) = pattern.find_at(bytes, at)
+            && let Some((start, end)) = search.next(at)
         {
-            if is_exempt(except, place, &mut exempt) {
-                at = place.end().max(place.start() + 1);
+            if is_exempt(except, &bytes[start..end], &mut exempt) {
+                at = end.max(start + 1);
             } else {
-                found(rule, place.start(), place.end());
+                found(rule, start, end);
                 number += 1;
                 // Continue in the next line.
-                at = memchr::memchr(b'\n', &bytes[place.end()..]).map_or(text.len(), |end| place.end() + end);
+                at = memchr::memchr(b'\n', &bytes[end..]).map_or(text.len(), |line| end + line);
             }
         }
     }
@@ -104,15 +108,21 @@ fn hidden<'t>(rules: &Rules, text: &'t str) -> Vec<(usize, &'t str)> {
 }
 
 /// Returns the start and end of the first match that is not exempt.
-fn first(pattern: &Regex, except: &[Regex], text: &str) -> Option<(usize, usize)> {
-    let mut exempt = 0;
-    let mut matches = pattern.find_iter(text.as_bytes());
-    matches.find(|place| !is_exempt(except, *place, &mut exempt)).map(|place| (place.start(), place.end()))
+fn first(pattern: &Expressions, except: &[Regex], text: &str) -> Option<(usize, usize)> {
+    let mut search = pattern.search(text.as_bytes());
+    let (mut at, mut exempt) = (0, 0);
+    loop {
+        let (start, end) = search.next(at)?;
+        if !is_exempt(except, &text.as_bytes()[start..end], &mut exempt) {
+            return Some((start, end));
+        }
+        at = end.max(start + 1);
+    }
 }
 
 /// Returns true if a match is an exception. `exempt` counts those of one rule in one text.
-fn is_exempt(except: &[Regex], place: Match<'_>, exempt: &mut usize) -> bool {
-    let is_exempt = *exempt < MAX_EXEMPT && except.iter().any(|pattern| pattern.is_match(place.as_bytes()));
+fn is_exempt(except: &[Regex], found: &[u8], exempt: &mut usize) -> bool {
+    let is_exempt = *exempt < MAX_EXEMPT && except.iter().any(|pattern| pattern.is_match(found));
     *exempt += usize::from(is_exempt);
     is_exempt
 }

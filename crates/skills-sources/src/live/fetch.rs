@@ -254,12 +254,7 @@ struct Current {
 /// Fetches the current version of a source.
 fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<Current, SourceError> {
     let address = &spec.address;
-    let wanted = Wanted {
-        filters: &spec.filters,
-        max_skills: options.max_skills,
-        nested: spec.nested,
-        policy: options.policy.as_deref(),
-    };
+    let wanted = Wanted::new(&spec.filters, options.max_skills, spec.nested, options.policy.as_deref());
     match address.place() {
         Place::Git(place) => {
             let fetched = store

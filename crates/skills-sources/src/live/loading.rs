@@ -77,12 +77,7 @@ impl Sources {
     ) -> Option<SkillSet> {
         let spec = &self.0.specs[number];
         let options = &self.0.options;
-        let wanted = Wanted {
-            filters: &spec.filters,
-            max_skills: options.max_skills,
-            nested: spec.nested,
-            policy: options.policy.as_deref(),
-        };
+        let wanted = Wanted::new(&spec.filters, options.max_skills, spec.nested, options.policy.as_deref());
         load::load(&spec.address, pinned, store, &wanted, partly)
     }
 

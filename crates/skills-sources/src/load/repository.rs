@@ -225,7 +225,7 @@ mod tests {
         let skills = [("a".to_owned(), digest), ("b/gone".to_owned(), "0".repeat(64))];
         let pinned = PinnedGit::new("c".repeat(40), skills.into());
         let address = Address::parse("github:acme/skills").unwrap();
-        let wanted = Wanted { filters: &[], max_skills: 10, nested: false, policy: None };
+        let wanted = Wanted::new(&[], 10, false, None);
         let set = of_repository(&address, &[(root.clone(), pinned.clone())], &pinned, &wanted);
         assert_eq!(set.len(), 1);
         let skipped: Vec<_> =
@@ -251,7 +251,7 @@ mod tests {
         let parts = [(PathBuf::from("src"), pinned.clone())];
         for (exclude, is_reported) in [("review", false), ("dir", true)] {
             let filters = [Filter::new([] as [&str; 0], [exclude]).unwrap()];
-            let wanted = Wanted { filters: &filters, max_skills: 10, nested: false, policy: None };
+            let wanted = Wanted::new(&filters, 10, false, None);
             let said = without_commit(&address, &parts, &pinned, &wanted);
             assert_eq!(said.is_some(), is_reported, "{exclude}: {said:?}");
         }
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn files_in_the_cache_do_not_hide_skills() {
         let address = Address::parse("github:acme/skills").unwrap();
-        let wanted = Wanted { filters: &[], max_skills: 10, nested: false, policy: None };
+        let wanted = Wanted::new(&[], 10, false, None);
         for (list, is_removed, has_other, expected) in [
             (r#"{"review":""}"#, true, false, "source-skill-missing"),
             (r#"{"review":"review"}"#, true, false, "not-approved"),
@@ -316,7 +316,7 @@ mod tests {
         fs::write(root.with_file_name(LIST), r#"{"a":"other","b":"review","c":""}"#).unwrap();
         let digest = |path: &str| (path.to_owned(), digest::of_skill(&root.join(path)).unwrap().to_string());
         let address = Address::parse("github:acme/skills").unwrap();
-        let wanted = Wanted { filters: &[], max_skills: 10, nested: false, policy: None };
+        let wanted = Wanted::new(&[], 10, false, None);
         for (paths, expected) in [(&["a/sub"][..], "a/sub"), (&["b"], "b"), (&["c"], "c"), (&["b", "c"], "b")]
         {
             let pinned = PinnedGit::new("c".repeat(40), paths.iter().map(|path| digest(path)).collect());

@@ -7,7 +7,7 @@ use std::{collections::HashSet, fs, path::Path};
 
 use serde_json::Value;
 
-use super::{conflicts::count, inline, *};
+use super::{inline, *};
 use crate::frontmatter::{ParseContext, body, parse};
 
 /// Queries that a user might type, each with the name of the skill that should be found.
@@ -255,6 +255,11 @@ fn sentence(skill: &Skill) -> Option<(String, String)> {
     let line = lines.get(lines.len() / 2)?;
     let words: Vec<&str> = line.split_whitespace().take(10).collect();
     Some((words.join(" "), skill.name.to_string()))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact up to 16 million")]
+fn count(number: usize) -> f32 {
+    number as f32
 }
 
 fn measure<'q>(

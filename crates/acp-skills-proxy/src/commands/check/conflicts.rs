@@ -4,9 +4,8 @@
 
 use std::{collections::HashMap, fmt::Write};
 
+use skills_core::{Diagnostic, order, text::shorten};
 use skills_search::{Language, Words, split};
-
-use crate::{diagnostic::Diagnostic, order};
 
 /// The similarity from which two descriptions are considered too similar.
 const MIN_SIMILARITY: f32 = 0.45;
@@ -60,11 +59,11 @@ const REFERENCES: [&str; 6] = ["use ", "see ", "skill ", "prefer ", "`", "/"];
 
 /// A skill to compare with others.
 #[derive(Debug, Clone, Copy)]
-pub struct Described<'a> {
+pub(super) struct Described<'a> {
     /// The name.
-    pub name: &'a str,
+    pub(super) name: &'a str,
     /// The description.
-    pub description: &'a str,
+    pub(super) description: &'a str,
 }
 
 /// Finds descriptions that make models choose the wrong skill, or none. Returns the warnings of each skill, in the order of
@@ -90,7 +89,7 @@ pub struct Described<'a> {
 ///     .collect();
 /// assert_eq!(codes, [vec![], vec!["similar-descriptions"], vec!["vague-description"]]);
 /// ```
-pub fn find(skills: &[Described<'_>]) -> Vec<Vec<Diagnostic>> {
+pub(super) fn find(skills: &[Described<'_>]) -> Vec<Vec<Diagnostic>> {
     let mut words = Words::default();
     let profiles: Vec<Profile> = skills.iter().map(|skill| Profile::of(*skill, &mut words)).collect();
     let mut found: Vec<Vec<Diagnostic>> = profiles
@@ -263,14 +262,14 @@ fn claim(description: &str) -> Option<String> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "exact up to 16 million")]
-pub(super) fn count(number: usize) -> f32 {
+fn count(number: usize) -> f32 {
     number as f32
 }
 
 /// Returns the beginning of a description, up to the first punctuation mark, in at most 60 characters.
 fn first_clause(description: &str) -> String {
     let clause = description.split(['.', ',', ';', ':', '(', '\n', '—']).next().unwrap_or_default();
-    crate::text::shorten(clause.trim(), 60).into_owned()
+    shorten(clause.trim(), 60).into_owned()
 }
 
 /// Returns the warnings about similar descriptions of each skill.
