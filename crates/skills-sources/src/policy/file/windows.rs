@@ -1,7 +1,7 @@
 //! The place and the protection of the policy on Windows.
 //!
 //! Every user may create a directory in `ProgramData`, and owns it. So the file and its directories must belong to administrators, and
-//! their access control lists may let nobody else change them. We also try to open the file and its directory for changes.
+//! their access control lists must not let other users change them. We also try to open the file and its directory for changes.
 
 use std::{
     env,
