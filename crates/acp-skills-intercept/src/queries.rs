@@ -151,9 +151,9 @@ pub enum Query {
         ticket: Ticket,
         /// The directories of the session.
         workspace: Workspace,
-        /// The skills. The trust in all other skills of the project with their names is taken back, too.
+        /// The skills. All other skills of the project with their names lose the trust as well.
         skills: Vec<Arc<Skill>>,
-        /// Further names, of skills that were not found.
+        /// Names of further skills, which the session doesn't have at the moment.
         names: Vec<SkillName>,
         /// The directories of all sessions. The decision may change the skills of each.
         workspaces: Vec<Workspace>,

@@ -60,8 +60,8 @@ pub trait SkillLibrary: Send + Sync {
         Decided { failed, ..Decided::default() }
     }
 
-    /// Takes the user's trust in skills of a project back, and in all others with their names or with one of `names`. After that, [`at`](Self::at) returns them as unapproved. May read and write
-    /// the disk. By default, this fails for all skills.
+    /// Takes the user's trust back from skills of a project, and from all others with their names or with one of `names`. After that,
+    /// [`at`](Self::at) returns them as unapproved. May read and write the disk. By default, this fails for all skills.
     fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>], names: &[SkillName]) -> Decided {
         let _ = workspace;
         let why = "skills of this library need no approval".to_owned();

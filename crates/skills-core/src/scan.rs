@@ -111,7 +111,11 @@ fn scan_entries(files: &SkillFiles, findings: &mut Findings<'_>) {
             Kind::Special => Detector::SpecialFile,
             Kind::Repository | Kind::Unread => Detector::NotScanned,
             Kind::File if findings.is_late() => {
-                findings.add_for_file(Detector::NotScanned, "", Some("the time for scans is over"));
+                findings.add_for_file(
+                    Detector::NotScanned,
+                    "",
+                    Some("the time limit of the scan was reached"),
+                );
                 break;
             }
             Kind::File => {

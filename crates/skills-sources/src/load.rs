@@ -279,7 +279,7 @@ mod tests {
         refused("high risk");
         // Skills that come after a large one in the same source are not scanned.
         wanted.scan_time.set(Duration::ZERO);
-        refused("the time for scans is over");
+        refused("the time limit of the scan was reached");
         wanted.scan_time.set(MAX_SCAN_TIME);
         write("a.sh", "echo\n");
         refused("`a.sh` has changed since");

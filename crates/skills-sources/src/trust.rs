@@ -234,8 +234,9 @@ impl Trust {
             .collect()
     }
 
-    /// Takes the trust in all skills of a project with one of these names back, also in those that are not found at the moment, for
-    /// example because they are on another branch, invalid, or hidden by another skill. Returns the names of the skills that were trusted.
+    /// Takes the trust back from all skills of a project with one of these names. This includes skills that are not found at the moment,
+    /// for example because they are on another branch, invalid, or hidden by another skill. [`Decided::done`] contains the names that
+    /// were trusted.
     pub fn revoke_named(&self, project: &Path, names: &[SkillName]) -> Decided {
         let is_named = |dir: &TrustedDir, name: &SkillName| SkillName::key_of(&dir.name) == name.key();
         let mut dirs = self.trusted(project);

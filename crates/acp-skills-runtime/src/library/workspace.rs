@@ -170,8 +170,8 @@ impl DirectoryLibrary {
         self.trust.as_ref()?.revoke_dirs(dirs)
     }
 
-    /// Takes the trust in skills of the projects that a workspace belongs to back, and in all others of these projects with their names or
-    /// with one of `names`.
+    /// Takes the trust back from skills of the projects that a workspace belongs to, and from all others of these projects with their
+    /// names or with one of `names`.
     pub fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>], names: &[SkillName]) -> Decided {
         let mut decided = Decided::default();
         for skill in skills {
