@@ -135,8 +135,11 @@ impl Interceptor {
             let unapproved = session.switches.all().unapproved().iter();
             unapproved.filter(|entry| !session.listed.has(entry)).count()
         });
-        let text =
-            if trusted { overview::trust_outcome(outcome, unlisted) } else { untrust::outcome(outcome) };
+        let text = if trusted {
+            overview::trust_outcome(outcome, unlisted)
+        } else {
+            untrust::outcome(self.sessions.get(key).map(|session| &*session), outcome)
+        };
         // If the user decided in a form, there is no command to respond to, so we log any failure instead.
         if !self.answer_command(key, ticket, &text, actions)
             && trusted

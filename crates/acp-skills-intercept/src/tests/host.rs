@@ -125,8 +125,8 @@ impl Host {
                 let outcome = TrustOutcome { done, ..TrustOutcome::default() };
                 Ok(Input::TrustSaved { session, ticket, trusted, outcome, refreshed })
             }
-            Query::Untrust { session, ticket, skills, .. } => {
-                let done: Vec<_> = skills.iter().map(|skill| skill.name.clone()).collect();
+            Query::Untrust { session, ticket, names, .. } => {
+                let done = names;
                 let refreshed = Refreshed::nothing(Reason::Changed(Duration::ZERO));
                 let outcome = TrustOutcome { done, ..TrustOutcome::default() };
                 Ok(Input::TrustSaved { session, ticket, trusted: false, outcome, refreshed })

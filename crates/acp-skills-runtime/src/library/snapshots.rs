@@ -10,7 +10,7 @@ use std::{
 
 use acp_skills_intercept::Workspace;
 use parking_lot::Mutex;
-use skills_core::{Diagnostic, Difference, Scope, Skill, SkillSet, discovery::Changes, set::Unapproved};
+use skills_core::{Diagnostic, Difference, Skill, SkillName, SkillSet, discovery::Changes, set::Unapproved};
 use skills_sources::{
     Notify, Sources,
     trust::{self, Decided},
@@ -245,28 +245,10 @@ impl SkillLibrary for Snapshots {
         decided
     }
 
-    fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>]) -> Decided {
-        let revoke = |skills: &[Arc<Skill>]| {
-            let decided = self.finder.lock().skills.revoke(workspace, skills);
-            self.rescan(&Changes::default());
-            decided
-        };
-        let mut decided = revoke(skills);
-        let mut revoked: HashSet<_> =
-            skills.iter().filter_map(|skill| skill.dir().map(Path::to_owned)).collect();
-        // A trusted skill of another directory of the session can have the same name, and would take its place.
-        loop {
-            let now = self.at(workspace);
-            let next = skills.iter().filter_map(|skill| now.get(skill.name.as_str())).filter(|skill| {
-                let dir = skill.dir().filter(|_| skill.scope == Scope::Project);
-                dir.is_some_and(|dir| revoked.insert(dir.to_owned()))
-            });
-            let next: Vec<_> = next.cloned().collect();
-            if next.is_empty() {
-                return decided;
-            }
-            decided.unsaved = revoke(&next).unsaved.or(decided.unsaved);
-        }
+    fn revoke(&self, workspace: &Workspace, names: &[SkillName], skills: &[Arc<Skill>]) -> Decided {
+        let decided = self.finder.lock().skills.revoke(workspace, names, skills);
+        self.rescan(&Changes::default());
+        decided
     }
 
     fn leave(&self, workspace: &Workspace) {
