@@ -14,7 +14,6 @@ use acp_skills_wire::{Id, Message, Node};
 use serde_json::{Map, Value, json};
 use skills_core::{
     set::Unapproved,
-    skill::FileService,
     text::{markdown, markdown_code, markdown_path},
 };
 
@@ -201,12 +200,16 @@ pub struct TrustForm<'a> {
 }
 
 impl TrustForm<'_> {
-    /// Returns the first skills for a form. Skills of a project and of each MCP server have forms of their own.
+    /// Returns the first skills for a form. Skills of each project and of each MCP server have forms of their own.
     pub fn first<'s>(unapproved: impl Iterator<Item = &'s Unapproved>) -> Vec<Unapproved> {
         let mut skills: Vec<Unapproved> = unapproved.cloned().collect();
-        let service = skills.first().and_then(|first| first.skill.service());
-        let service = service.map(|service| service.identity().to_owned());
-        skills.retain(|skill| skill.skill.service().map(FileService::identity) == service.as_deref());
+        let owner = |entry: &Unapproved| {
+            let service = entry.skill.service().map(|service| service.identity().to_owned());
+            (service, entry.skill.session_root.clone())
+        };
+        if let Some(first) = skills.first().map(owner) {
+            skills.retain(|entry| owner(entry) == first);
+        }
         skills.truncate(MAX_NAMED);
         skills
     }
