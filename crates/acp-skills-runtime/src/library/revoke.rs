@@ -40,7 +40,9 @@ impl DirectoryLibrary {
             if next.is_empty() {
                 break now;
             }
-            next.into_iter().for_each(|skill| self.refuse(workspace, skill, &mut decided));
+            for skill in next {
+                self.refuse(workspace, skill, &mut decided);
+            }
         };
         for name in &names {
             let key = name.key();
