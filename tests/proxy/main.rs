@@ -103,6 +103,7 @@ mod trust_commands;
 mod trust_in_advance;
 mod trust_question;
 mod unresponsive;
+mod untrust;
 mod update;
 mod update_check;
 mod version;
@@ -221,6 +222,7 @@ fn main() -> ExitCode {
     trials.extend(trust_in_advance::trials());
     trials.extend(trust_question::trials());
     trials.extend(unresponsive::trials());
+    trials.extend(untrust::trials());
     trials.extend(update::trials());
     trials.extend(update_check::trials());
     trials.extend(trust_commands::trials());

@@ -19,8 +19,6 @@ crate::trials!(
     untrust_reaches_versions_that_are_not_checked_out,
     untrust_in_a_session,
     untrust_in_a_session_reaches_changed_skills,
-    untrust_in_a_session_reaches_all_skills_of_a_name,
-    untrust_says_that_the_configuration_trusts_a_skill,
     why_a_skill_is_used,
 );
 
@@ -151,69 +149,12 @@ fn untrust_in_a_session_reaches_changed_skills() {
     fixture.finish();
 }
 
-/// A skill that is missing, invalid, renamed or hidden by another one at the moment must not return as a trusted one.
-fn untrust_in_a_session_reaches_all_skills_of_a_name() {
-    for how in ["missing", "invalid", "renamed", "hidden"] {
-        let project = Project::new();
-        let mut fixture = Fixture::over_http(project.proxy().arg("--no-watch"));
-        project.open(&mut fixture, "s");
-        fixture.ask("/skills");
-        assert!(fixture.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
-        let skill = project.checkout.dir(".skills/deploy");
-        let aside = project.checkout.path().join("aside");
-        let file = skill.join("SKILL.md");
-        let text = fs::read_to_string(&file).expect("a file");
-        let hide = |text: &str| fs::write(&file, text).expect("a file");
-        match how {
-            "invalid" => hide("---\nname: deploy\n---\n"),
-            "renamed" => hide(&text.replace("name: deploy", "name: other")),
-            _ => fs::rename(&skill, &aside).expect("a directory"),
-        }
-        if how == "hidden" {
-            project.checkout.write(".agents/skills/deploy/SKILL.md", &text.replace("ZQ-body", "Second"));
-            fixture.ask("/skills reload");
-            fixture.ask("/skills");
-            assert!(fixture.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
-            fs::rename(&aside, &skill).expect("a directory");
-        }
-        fixture.ask("/skills reload");
-        let said = fixture.ask("/skills untrust deploy");
-        assert!(said.starts_with("`deploy` is no longer trusted."), "{how}: {said}");
-        if aside.exists() {
-            fs::rename(&aside, &skill).expect("a directory");
-        }
-        hide(&text);
-        let places = if how == "hidden" { 2 } else { 1 };
-        for place in 0..places {
-            fixture.ask("/skills reload");
-            let said = fixture.ask("/skills");
-            assert!(said.contains("**Waiting for your trust**"), "{how} {place}: {said}");
-            if place == 0 {
-                fs::rename(&skill, &aside).expect("a directory");
-            }
-        }
-        fixture.finish();
-    }
-}
-
-fn untrust_says_that_the_configuration_trusts_a_skill() {
-    let project = Project::new();
-    let config = json!({ "projects": [{ "path": project.checkout.path(), "discover": ["project"], "trust": ["project"] }] });
-    project.home().write(&project.home().config(), &config.to_string());
-    let mut fixture = Fixture::over_http(project.home().proxy());
-    project.open(&mut fixture, "s");
-    fixture.wait_for_command("deploy");
-    let said = fixture.ask("/skills untrust deploy");
-    assert!(!said.contains("no longer") && said.contains("see `trust` in `projects`"), "{said}");
-    fixture.finish();
-}
-
 fn untrust_in_a_session() {
     let project = Project::new();
     let (mut fixture, params) = project.start();
     let connection = fixture.connect(&entry(&params), MCP_2025);
     let said = fixture.ask("/skills untrust deploy");
-    assert!(said.contains("`deploy`: no skill of this name is trusted"), "{said}");
+    assert!(said.contains("is not a trusted skill of this project. Trusted: none."), "{said}");
     fixture.ask("/skills");
     assert!(fixture.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
     fixture.wait_for_command("deploy");
@@ -224,7 +165,7 @@ fn untrust_in_a_session() {
     assert!(fixture.ask("/skills").contains("**Waiting for your trust**"));
     // A user's own skill needs no trust.
     let said = fixture.ask("/skills untrust review");
-    assert!(said.contains("no skill of this name is trusted"), "{said}");
+    assert!(said.contains("is not a trusted skill"), "{said}");
     fixture.finish();
 }
 

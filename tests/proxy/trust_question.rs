@@ -6,10 +6,16 @@ use crate::{
     commands::names,
     editor::Proxy,
     fixture::{Fixture, MCP_2025, entry},
+    roots::Roots,
     trust::Project,
 };
 
-crate::trials!(an_editor_that_asks, an_editor_whose_user_says_no, the_question_under_a_conductor,);
+crate::trials!(
+    an_editor_that_asks,
+    an_editor_whose_user_says_no,
+    the_question_under_a_conductor,
+    each_project_has_its_own_question,
+);
 
 /// Starts a conversation with an editor that shows forms to its user.
 fn with_forms(proxy: Proxy) -> Fixture {
@@ -101,4 +107,24 @@ fn the_question_under_a_conductor() {
         }
     }
     assert_eq!(conductor.finish().messages, Vec::<Value>::new(), "the successor did not get the answer");
+}
+
+fn each_project_has_its_own_question() {
+    let roots = Roots::new();
+    for root in ["a", "b"] {
+        roots.skill(&format!("{root}/.skills/review"), &format!("Reviews {root}."));
+    }
+    let mut fixture = with_forms(roots.proxy());
+    roots.open(&mut fixture, "a", &["b"]);
+    for root in ["a", "b"] {
+        let asked = question(&mut fixture);
+        let message = asked["params"]["message"].as_str().expect("text");
+        assert!(message.starts_with("This project contains a skill."), "{message}");
+        assert!(message.contains(&format!("Reviews {root}.")), "{message}");
+        let answer = json!({ "action": "accept", "content": { "trust": true } });
+        fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
+    }
+    crate::skill_server::ask_until(&mut fixture, "/skills", "is hidden by the skill from");
+    fixture.editor.unread();
+    fixture.editor.finish();
 }

@@ -143,7 +143,8 @@ pub enum Query {
         /// The directories of all sessions. The decision may change the skills of each.
         workspaces: Vec<Workspace>,
     },
-    /// Take the user's trust in skills of the project back. Answered with [`Input::TrustSaved`](crate::Input::TrustSaved).
+    /// Take the user's trust in all skills of the project with certain names back. Answered with
+    /// [`Input::TrustSaved`](crate::Input::TrustSaved).
     Untrust {
         /// The session in which the decision was made.
         session: SessionKey,
@@ -151,10 +152,10 @@ pub enum Query {
         ticket: Ticket,
         /// The directories of the session.
         workspace: Workspace,
-        /// The skills. All other skills of the project with their names lose the trust as well.
-        skills: Vec<Arc<Skill>>,
-        /// Names of further skills, which the session doesn't have at the moment.
+        /// The names. The session may have no skill with one of them, for example because its directory is missing at the moment.
         names: Vec<SkillName>,
+        /// The skills of the session with these names.
+        skills: Vec<Arc<Skill>>,
         /// The directories of all sessions. The decision may change the skills of each.
         workspaces: Vec<Workspace>,
     },
@@ -194,20 +195,30 @@ pub struct SavedSwitches {
     pub saved: Result<(), HostError>,
 }
 
-/// The result of [`Query::Trust`].
+/// The result of [`Query::Trust`] and [`Query::Untrust`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustOutcome {
     /// The skills for which this decision is in effect.
     pub done: Vec<SkillName>,
     /// The skills for which this decision could not be applied, with the reason as a clause.
     pub failed: Vec<(SkillName, String)>,
+    /// The names for which there was no trust to take back.
+    pub unknown: Vec<SkillName>,
+    /// Skills that are still used, although the trust in skills of their names was taken back, each with its place.
+    pub remaining: Vec<(SkillName, String)>,
     /// The error if the decision could not be saved. Then it is in effect for this run only.
     pub saved: Result<(), HostError>,
 }
 
 impl Default for TrustOutcome {
     fn default() -> Self {
-        Self { done: Vec::new(), failed: Vec::new(), saved: Ok(()) }
+        Self {
+            done: Vec::new(),
+            failed: Vec::new(),
+            unknown: Vec::new(),
+            remaining: Vec::new(),
+            saved: Ok(()),
+        }
     }
 }
 

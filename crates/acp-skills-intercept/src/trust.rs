@@ -14,7 +14,6 @@ use acp_skills_wire::{Id, Message, Node};
 use serde_json::{Map, Value, json};
 use skills_core::{
     set::Unapproved,
-    skill::FileService,
     text::{markdown, markdown_code, markdown_path},
 };
 
@@ -135,8 +134,11 @@ impl Interceptor {
             let unapproved = session.switches.all().unapproved().iter();
             unapproved.filter(|entry| !session.listed.has(entry)).count()
         });
-        let text =
-            if trusted { overview::trust_outcome(outcome, unlisted) } else { untrust::outcome(outcome) };
+        let text = if trusted {
+            overview::trust_outcome(outcome, unlisted)
+        } else {
+            untrust::outcome(self.sessions.get(key).map(|session| &*session), outcome)
+        };
         // If the user decided in a form, there is no command to respond to, so we log any failure instead.
         if !self.answer_command(key, ticket, &text, actions)
             && trusted
@@ -198,12 +200,16 @@ pub struct TrustForm<'a> {
 }
 
 impl TrustForm<'_> {
-    /// Returns the first skills for a form. Skills of a project and of each MCP server have forms of their own.
+    /// Returns the first skills for a form. Skills of each project and of each MCP server have forms of their own.
     pub fn first<'s>(unapproved: impl Iterator<Item = &'s Unapproved>) -> Vec<Unapproved> {
         let mut skills: Vec<Unapproved> = unapproved.cloned().collect();
-        let service = skills.first().and_then(|first| first.skill.service());
-        let service = service.map(|service| service.identity().to_owned());
-        skills.retain(|skill| skill.skill.service().map(FileService::identity) == service.as_deref());
+        let owner = |entry: &Unapproved| {
+            let service = entry.skill.service().map(|service| service.identity().to_owned());
+            (service, entry.skill.session_root.clone())
+        };
+        if let Some(first) = skills.first().map(owner) {
+            skills.retain(|entry| owner(entry) == first);
+        }
         skills.truncate(MAX_NAMED);
         skills
     }

@@ -304,8 +304,8 @@ impl RunningHost {
                 let (outcome, refreshed) = self.decided(workspaces, decide).await;
                 answer(Input::TrustSaved { session, ticket, trusted, outcome, refreshed });
             }
-            Query::Untrust { session, ticket, workspace, skills, names, workspaces } => {
-                let revoke = move |host: &Self| host.0.library.revoke(&workspace, &skills, &names);
+            Query::Untrust { session, ticket, workspace, names, skills, workspaces } => {
+                let revoke = move |host: &Self| host.0.library.revoke(&workspace, &names, &skills);
                 let (outcome, refreshed) = self.decided(workspaces, revoke).await;
                 answer(Input::TrustSaved { session, ticket, trusted: false, outcome, refreshed });
             }

@@ -6,6 +6,7 @@
 //! | `scan` | the result of a search below directories, which all sessions share |
 //! | `snapshots` | the sets that sessions get, and the new search after a change |
 //! | `workspace` | the skills of a session, and the directories of its projects |
+//! | `revoke` | taking trust back, by name |
 //! | `project_searches` | the searches for the skills of a session's projects |
 //! | `project_tree` | the subdirectories of a project that can have skills, as monorepos have them |
 //! | `projects` | additional skills and filters for sessions in certain directories |
@@ -19,6 +20,7 @@ mod missing;
 mod project_searches;
 mod project_tree;
 mod projects;
+mod revoke;
 mod rules;
 mod scan;
 mod snapshots;
@@ -60,13 +62,11 @@ pub trait SkillLibrary: Send + Sync {
         Decided { failed, ..Decided::default() }
     }
 
-    /// Takes the user's trust back from skills of a project, and from all others with their names or with one of `names`. After that,
-    /// [`at`](Self::at) returns them as unapproved. May read and write the disk. By default, this fails for all skills.
-    fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>], names: &[SkillName]) -> Decided {
-        let _ = workspace;
-        let why = "skills of this library need no approval".to_owned();
-        let names = skills.iter().map(|skill| &skill.name).chain(names);
-        Decided { failed: names.map(|name| (name.clone(), why.clone())).collect(), ..Decided::default() }
+    /// Takes the user's trust in all skills of a project with these names back. `skills` are those that a session has. After that,
+    /// [`at`](Self::at) returns them as unapproved. May read and write the disk. By default, there was no trust in any of the skills.
+    fn revoke(&self, workspace: &Workspace, names: &[SkillName], skills: &[Arc<Skill>]) -> Decided {
+        let _ = (workspace, skills);
+        Decided { unknown: names.to_vec(), ..Decided::default() }
     }
 
     /// Returns the MCP servers that offer skills. They are asked once the library is watched. By default, there are none.

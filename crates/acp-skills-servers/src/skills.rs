@@ -156,14 +156,24 @@ impl SkillServers {
     /// Returns the decisions of the user about the skill of a server. `None` for any other skill.
     pub fn trust_of(&self, skill: &Skill) -> Option<&Trust> {
         skill.service()?;
-        Some(&self.0.as_ref()?.trust)
+        self.trust()
     }
 
     /// Returns the files with the user's decisions about servers of the configuration.
     pub fn trust_files(&self) -> Vec<PathBuf> {
-        let Some(inner) = &self.0 else { return Vec::new() };
-        let identities = inner.configured.iter().map(|configured| configured.server.identity());
-        identities.filter_map(|identity| inner.trust.file(Path::new(identity))).collect()
+        let Some(trust) = self.trust() else { return Vec::new() };
+        self.identities().filter_map(|identity| trust.file(Path::new(identity))).collect()
+    }
+
+    /// Returns the decisions of the user about servers. `None` if no server is asked.
+    pub fn trust(&self) -> Option<&Trust> {
+        Some(&self.0.as_ref()?.trust)
+    }
+
+    /// Returns the keys of the decisions about servers of the configuration.
+    pub fn identities(&self) -> impl Iterator<Item = &str> {
+        let configured = self.0.iter().flat_map(|inner| &inner.configured);
+        configured.map(|configured| configured.server.identity())
     }
 }
 

@@ -17,7 +17,7 @@ mod services;
 mod store;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -35,7 +35,7 @@ use skills_core::{
 pub use self::command::command;
 pub(crate) use self::fingerprint::Fingerprint;
 pub use self::services::project_of;
-use self::store::{Decisions, TrustStore};
+use self::store::{Decisions, TrustStore, Unnamed};
 use crate::disk::relative_path;
 
 /// The user's decisions to trust skills in projects. Clones share their state.
@@ -65,6 +65,10 @@ pub struct Decided {
     pub failed: Vec<(SkillName, String)>,
     /// The reason why the decision could not be saved, as a clause. It still applies until this process ends.
     pub unsaved: Option<String>,
+    /// The names for which there was no trust to take back.
+    pub unknown: Vec<SkillName>,
+    /// Skills that are still used, although the trust in skills of their names was taken back, each with its place.
+    pub remaining: Vec<(SkillName, String)>,
 }
 
 /// Restricts a copy of a skill to the files that it has in common with `original`. Files of the original can be missing.
@@ -112,6 +116,7 @@ impl Trust {
     pub fn sift_within(&self, project: &Path, found: &SkillSet, bounds: &mut Bounds) -> SkillSet {
         let mut skills = SkillSet::builder();
         let decisions = if found.is_empty() { Decisions::default() } else { self.decisions(project) };
+        let mut unnamed = Vec::new();
         for entry in found.entries() {
             let fingerprint = match Fingerprint::of(&entry.skill, bounds) {
                 Ok(fingerprint) => fingerprint,
@@ -133,6 +138,7 @@ impl Trust {
                     Diagnostic::error("cannot-be-approved", why).help("use `/skills reload` to retry");
                 skills.skip(Skipped::new(file(&entry.skill), vec![changed]));
             } else if decisions.trusts(&place, &digest) {
+                unnamed.extend(decisions.unnamed(place, digest, &skill.name));
                 skills.add(skill, entry.diagnostics.clone());
             } else {
                 let mut unapproved = Unapproved::new(Arc::clone(&entry.skill), digest);
@@ -145,6 +151,7 @@ impl Trust {
         for skipped in found.skipped() {
             skills.skip(skipped.clone());
         }
+        self.add_names(project, &unnamed);
         skills.build()
     }
 
@@ -166,7 +173,7 @@ impl Trust {
                 Ok((digest, stamp))
                     if digest == unapproved.digest && (!trusted || stamp == unapproved.stamp) =>
                 {
-                    decisions.decide(place, &name, unapproved.digest.clone(), trusted);
+                    decisions.set(place, unapproved.digest.clone(), name_of(&unapproved.skill), trusted);
                     decided.done.push(name);
                 }
                 Ok(_) => {
@@ -177,21 +184,44 @@ impl Trust {
                 Err(error) => decided.failed.push((name, error.to_string())),
             }
         }
-        if decided.done.is_empty() {
-            return decided;
+        if !decided.done.is_empty() {
+            decided.unsaved = self.save(project, &decisions);
         }
-        decided.unsaved = match &self.0.store {
-            Some(store) => store.save(project, &decisions).err().map(|error| error.to_string()),
+        decided
+    }
+
+    /// Refuses the present version of a skill that was not approved in the first place, because a configuration trusts its project. Returns
+    /// the reason if this could not be saved.
+    pub fn refuse(&self, project: &Path, skill: &Skill) -> Option<String> {
+        let mut decisions = Decisions::default();
+        // A skill that can't be read has no version, and stays refused, too.
+        let digest = current(project, skill).map(|(digest, _)| digest).unwrap_or_default();
+        decisions.set(place(project, skill), digest, name_of(skill), false);
+        self.save(project, &decisions)
+    }
+
+    /// Saves decisions. Returns the reason if this failed.
+    fn save(&self, project: &Path, decisions: &Decisions) -> Option<String> {
+        let why = match &self.0.store {
+            Some(store) => store.save(project, decisions).err().map(|error| error.to_string()),
             None => Some("no state directory on this system; use `--state DIR` to set one".to_owned()),
         };
         let mut unsaved = self.0.unsaved.lock();
-        if decided.unsaved.is_some() {
-            unsaved.entry(project.to_owned()).or_default().decisions.add(&decisions);
+        if why.is_some() {
+            unsaved.entry(project.to_owned()).or_default().decisions.add(decisions);
         } else if let Some(unsaved) = unsaved.get_mut(project) {
             unsaved.revoked.retain(|place| !decisions.knows(place));
         }
-        drop(unsaved);
-        decided
+        why
+    }
+
+    /// Saves names that are missing in the decisions. This is done again later if it fails.
+    fn add_names(&self, project: &Path, unnamed: &[Unnamed]) {
+        if let Some(store) = self.0.store.as_ref().filter(|_| !unnamed.is_empty())
+            && let Err(error) = store.add_names(project, unnamed)
+        {
+            tracing::debug!("cannot save the names of trusted skills: {error}");
+        }
     }
 }
 
@@ -200,7 +230,7 @@ impl Trust {
 pub struct TrustedDir {
     project: PathBuf,
     place: String,
-    name: String,
+    names: BTreeSet<String>,
 }
 
 impl TrustedDir {
@@ -209,9 +239,14 @@ impl TrustedDir {
         self.project.join(&self.place)
     }
 
-    /// Returns the name that the skill had when it was trusted.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// Returns the names of the versions that the user decided about. There is at least one.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// Returns true if one of the versions has the name with this [key](SkillName::key).
+    pub fn is_named(&self, key: &str) -> bool {
+        self.names().any(|name| SkillName::key_of(name) == key)
     }
 
     /// Returns true if a skill is in this directory.
@@ -224,35 +259,27 @@ impl Trust {
     /// Returns the directories of which a skill is trusted in some version.
     pub fn trusted(&self, project: &Path) -> Vec<TrustedDir> {
         let decisions = self.decisions(project);
-        let places = decisions.places();
-        places
-            .map(|(place, name)| TrustedDir {
-                project: project.to_owned(),
-                place: place.clone(),
-                name: name.to_owned(),
-            })
-            .collect()
+        let dir = |place: &String| TrustedDir {
+            project: project.to_owned(),
+            place: place.clone(),
+            names: decisions.names_of(place),
+        };
+        decisions.places().map(dir).collect()
     }
 
-    /// Takes the trust back from all skills of a project with one of these names. This includes skills that are not found at the moment,
-    /// for example because they are on another branch, invalid, or hidden by another skill. [`Decided::done`] contains the names that
-    /// were trusted.
-    pub fn revoke_named(&self, project: &Path, names: &[SkillName]) -> Decided {
-        let is_named = |dir: &TrustedDir, name: &SkillName| SkillName::key_of(&dir.name) == name.key();
-        let mut dirs = self.trusted(project);
-        dirs.retain(|dir| names.iter().any(|name| is_named(dir, name)));
-        let done = names.iter().filter(|name| dirs.iter().any(|dir| is_named(dir, name)));
-        Decided { done: done.cloned().collect(), unsaved: self.revoke_dirs(&dirs), ..Decided::default() }
+    /// Returns a function that returns true for the skills that the user has declined: those of which a version is refused, and others of
+    /// the same name. A configuration that trusts the project doesn't apply to them.
+    pub fn declined(&self, project: &Path) -> impl Fn(&Skill) -> bool + use<> {
+        let decisions = self.decisions(project);
+        let names = decisions.refused_places().flat_map(|place| decisions.names_of(place));
+        let keys: HashSet<_> = names.map(|name| SkillName::key_of(&name)).collect();
+        let places: HashSet<_> = decisions.refused_places().cloned().collect();
+        let project = project.to_owned();
+        move |skill| keys.contains(&skill.name.key()) || places.contains(&place(&project, skill))
     }
 
-    /// Takes the trust in skills of a project back, whatever their version is. They are not asked about again until they change.
-    pub fn revoke(&self, project: &Path, skills: &[Arc<Skill>]) -> Decided {
-        let places: Vec<_> = skills.iter().map(|skill| place(project, skill)).collect();
-        let done = skills.iter().map(|skill| skill.name.clone()).collect();
-        Decided { done, unsaved: self.revoke_places(project, &places), ..Decided::default() }
-    }
-
-    /// Takes the trust in the skills of directories back, whatever their version is. Returns the reason if this could not be saved.
+    /// Takes the trust in the skills of directories back, whatever their version is. They are not asked about again until they change.
+    /// Returns the reason if this could not be saved.
     pub fn revoke_dirs(&self, dirs: &[TrustedDir]) -> Option<String> {
         let projects: BTreeSet<_> = dirs.iter().map(|dir| &dir.project).collect();
         let mut unsaved = None;
@@ -289,6 +316,10 @@ fn place(project: &Path, skill: &Skill) -> String {
         return remote.url.to_string();
     }
     relative_path(project, skill.dir().unwrap_or(Path::new("")))
+}
+
+fn name_of(skill: &Skill) -> BTreeSet<String> {
+    BTreeSet::from([skill.name.to_string()])
 }
 
 fn file(skill: &Skill) -> PathBuf {

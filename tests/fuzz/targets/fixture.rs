@@ -204,9 +204,9 @@ impl Fixture {
                 let refreshed = Refreshed::nothing(Reason::Changed(Duration::ZERO));
                 Input::TrustSaved { session, ticket, trusted, outcome, refreshed }
             }
-            Query::Untrust { session, ticket, skills, .. } => {
+            Query::Untrust { session, ticket, names, .. } => {
                 let mut outcome = TrustOutcome::default();
-                outcome.done.extend(skills.iter().map(|skill| skill.name.clone()));
+                outcome.done.extend(names);
                 let refreshed = Refreshed::nothing(Reason::Changed(Duration::ZERO));
                 Input::TrustSaved { session, ticket, trusted: false, outcome, refreshed }
             }

@@ -125,12 +125,10 @@ impl Host {
                 let outcome = TrustOutcome { done, ..TrustOutcome::default() };
                 Ok(Input::TrustSaved { session, ticket, trusted, outcome, refreshed })
             }
-            Query::Untrust { session, ticket, skills, names, .. } => {
-                let done: Vec<_> = skills.iter().map(|skill| skill.name.clone()).collect();
+            Query::Untrust { session, ticket, names, .. } => {
+                let done = names;
                 let refreshed = Refreshed::nothing(Reason::Changed(Duration::ZERO));
-                let why = "no skill of this name is trusted";
-                let failed = names.into_iter().map(|name| (name, why.to_owned())).collect();
-                let outcome = TrustOutcome { done, failed, saved: Ok(()) };
+                let outcome = TrustOutcome { done, ..TrustOutcome::default() };
                 Ok(Input::TrustSaved { session, ticket, trusted: false, outcome, refreshed })
             }
             query @ Query::Fetch { .. } => Err(query),

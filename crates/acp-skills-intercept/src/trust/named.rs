@@ -75,7 +75,7 @@ fn several(first: &Unapproved, found: &[Unapproved]) -> TrustError {
 }
 
 /// Returns the text between quotes, if all of `words` is in quotes.
-fn unquoted(words: &str) -> Option<&str> {
+pub(super) fn unquoted(words: &str) -> Option<&str> {
     ['"', '\'', '`'].into_iter().find_map(|quote| words.strip_prefix(quote)?.strip_suffix(quote))
 }
 

@@ -5,10 +5,10 @@ use std::{fmt::Write, sync::Arc};
 use acp_skills_wire::{Id, Message};
 use skills_core::{
     Scope, Skill, SkillName,
-    text::{markdown_code, markdown_message},
+    text::{markdown, markdown_code, markdown_message},
 };
 
-use super::{MAX_NAMED, TrustError};
+use super::{MAX_NAMED, TrustError, named::unquoted};
 use crate::{
     Interceptor,
     keys::SessionKey,
@@ -17,7 +17,6 @@ use crate::{
     overview,
     queries::{Query, TrustOutcome},
     session::Session,
-    switches,
 };
 
 /// The word after `/skills`.
@@ -25,49 +24,42 @@ const UNTRUST: &str = "untrust";
 
 /// Returns true if the words after `/skills` name trusted skills of this proxy.
 pub(super) fn is_ours(session: &Session, verb: &str, words: &str) -> bool {
-    verb == UNTRUST && trusted(session, words).is_ok()
+    let is_trusted = |name: &SkillName| trusted(session).any(|skill| skill.name.key() == name.key());
+    verb == UNTRUST && !words.trim().is_empty() && named(session, words).iter().all(is_trusted)
 }
 
-/// Returns the trusted skills of the project that the words after `/skills untrust` name, in all directories of the session. A skill that
-/// has changed since it was trusted is one of them, because its trusted version could come back.
-///
-/// # Errors
-/// Returns [`TrustError::NotTrusted`] if there is no word, or if a word does not name such a skill.
-fn trusted(session: &Session, words: &str) -> Result<Vec<Arc<Skill>>, TrustError> {
-    let all = || {
-        let skills = session.switches.all();
-        let changed = skills.unapproved().iter().filter(|unapproved| unapproved.has_changed);
-        let trusted =
-            skills.iter().filter(|skill| skill.scope == Scope::Project || skill.service().is_some());
-        trusted.chain(changed.map(|unapproved| &unapproved.skill))
-    };
-    let named = |word: &str| {
-        let key = SkillName::key_of(without_prefix(word));
-        all().filter(move |skill| skill.name.key() == key)
-    };
-    let quoted: Vec<_> = words.split_whitespace().collect();
-    let names = switches::names(&quoted, |word| named(word).next().map(|skill| skill.name.clone()));
-    let not_trusted = |word: &str| {
-        let names = all().take(MAX_NAMED).map(|skill| markdown_code(skill.name.as_str()));
-        let names: Vec<_> = names.collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        TrustError::NotTrusted { word: markdown_code(word), names }
-    };
-    if quoted.is_empty() {
-        return Err(not_trusted(""));
-    }
-    let names = names.map_err(not_trusted)?;
-    Ok(names.iter().flat_map(|name| named(name.as_str())).cloned().collect())
+/// Returns the trusted skills of the project, in all directories of the session. A skill that has changed since it was trusted is one of
+/// them, because its trusted version could come back.
+fn trusted(session: &Session) -> impl Iterator<Item = &Arc<Skill>> {
+    let skills = session.switches.all();
+    let changed = skills.unapproved().iter().filter(|unapproved| unapproved.has_changed);
+    let trusted = skills.iter().filter(|skill| skill.scope == Scope::Project || skill.service().is_some());
+    trusted.chain(changed.map(|unapproved| &unapproved.skill))
 }
 
-/// Returns the names of skills after `/skills untrust`.
-fn names(words: &str) -> Vec<SkillName> {
-    words.split_whitespace().filter_map(|word| SkillName::new(without_prefix(word))).collect()
+/// Returns the names in the words after `/skills untrust`. They need not be names of skills of the session: the directory of a trusted
+/// skill can be missing, invalid or shadowed at the moment. All of the words are one name if they are in quotes, or if a skill has it.
+fn named(session: &Session, words: &str) -> Vec<SkillName> {
+    let name = |word: &str| {
+        let word = word.trim_start_matches('/');
+        let word = word.strip_prefix(PREFIX).unwrap_or(word);
+        let key = SkillName::key_of(word);
+        let known = trusted(session).find(|skill| skill.name.key() == key);
+        known.map_or_else(|| SkillName::new(word), |skill| Some(skill.name.clone()))
+    };
+    let whole = unquoted(words.trim()).and_then(name).or_else(|| {
+        let whole = name(&words.split_whitespace().collect::<Vec<_>>().join(" "))?;
+        trusted(session).any(|skill| skill.name == whole).then_some(whole)
+    });
+    whole.map_or_else(|| words.split_whitespace().filter_map(name).collect(), |whole| vec![whole])
 }
 
-fn without_prefix(word: &str) -> &str {
-    let word = word.trim_start_matches('/');
-    word.strip_prefix(PREFIX).unwrap_or(word)
+/// Returns the answer if there was no trust in a skill with this name.
+fn not_trusted(session: &Session, name: &str) -> String {
+    let names: Vec<_> =
+        trusted(session).take(MAX_NAMED).map(|skill| markdown_code(skill.name.as_str())).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    TrustError::NotTrusted { word: markdown_code(name), names }.to_string()
 }
 
 impl Interceptor {
@@ -86,28 +78,25 @@ impl Interceptor {
             return None;
         }
         let session = self.sessions.get(key)?;
-        let (skills, names) = match trusted(session, rest) {
-            Ok(skills) => (skills, Vec::new()),
-            // The host also finds trusted skills that are missing or invalid at the moment.
-            Err(error) => match names(rest) {
-                names if names.is_empty() => {
-                    self.reply(key, prompt, id, &error.to_string(), actions);
-                    return Some(false);
-                }
-                names => (Vec::new(), names),
-            },
-        };
+        let names = named(session, rest);
+        if names.is_empty() {
+            let text = not_trusted(session, "");
+            self.reply(key, prompt, id, &text, actions);
+            return Some(false);
+        }
+        let is_named = |skill: &&Arc<Skill>| names.iter().any(|name| name.key() == skill.name.key());
+        let skills = trusted(session).filter(is_named).cloned().collect();
         let workspace = session.workspace.clone();
         let workspaces = self.workspaces().into_iter().collect();
         let ticket = self.pending.new_ticket();
         self.hold_command(key, ticket, id, prompt);
-        actions.ask(Query::Untrust { session: key, ticket, workspace, skills, names, workspaces });
+        actions.ask(Query::Untrust { session: key, ticket, workspace, names, skills, workspaces });
         Some(true)
     }
 }
 
-/// Answers `/skills untrust`.
-pub(super) fn outcome(outcome: &TrustOutcome) -> String {
+/// Answers `/skills untrust` in a session. `session` is `None` if it has ended.
+pub(super) fn outcome(session: Option<&Session>, outcome: &TrustOutcome) -> String {
     let mut text = String::new();
     let names: Vec<_> = outcome.done.iter().map(overview::code).collect();
     if !outcome.done.is_empty() {
@@ -116,6 +105,14 @@ pub(super) fn outcome(outcome: &TrustOutcome) -> String {
             text,
             "{} {are} no longer trusted. The agent keeps what it has already read.",
             names.join(", ")
+        );
+    }
+    for (name, place) in &outcome.remaining {
+        let name = overview::code(name);
+        let _ = write!(
+            text,
+            " But a skill {name} {} is still in use, because it needs no such trust. Use `/skills off` with its name to turn it off.",
+            markdown(place)
         );
     }
     for (name, why) in &outcome.failed {
@@ -132,6 +129,9 @@ pub(super) fn outcome(outcome: &TrustOutcome) -> String {
             " Could not save this decision, so it applies until the proxy ends: {}.",
             markdown_message(&error.0)
         );
+    }
+    for why in outcome.unknown.iter().filter_map(|name| Some(not_trusted(session?, name.as_str()))) {
+        let _ = write!(text, " {why}");
     }
     text.trim_start().to_owned()
 }

@@ -20,7 +20,8 @@ impl RunningHost {
         let work = blocking(move || (decide(&host), host.refresh(workspaces, reason)));
         let (decided, refreshed) =
             work.await.unwrap_or_else(|_| (trust::Decided::default(), Refreshed::nothing(reason)));
-        let saved = decided.unsaved.map_or(Ok(()), |error| Err(HostError(error)));
-        (TrustOutcome { done: decided.done, failed: decided.failed, saved }, refreshed)
+        let trust::Decided { done, failed, unsaved, unknown, remaining } = decided;
+        let saved = unsaved.map_or(Ok(()), |error| Err(HostError(error)));
+        (TrustOutcome { done, failed, unknown, remaining, saved }, refreshed)
     }
 }

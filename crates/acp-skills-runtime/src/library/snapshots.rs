@@ -10,7 +10,7 @@ use std::{
 
 use acp_skills_intercept::Workspace;
 use parking_lot::Mutex;
-use skills_core::{Difference, Scope, Skill, SkillName, SkillSet, discovery::Changes, set::Unapproved};
+use skills_core::{Difference, Skill, SkillName, SkillSet, discovery::Changes, set::Unapproved};
 use skills_sources::{Notify, Sources, trust::Decided};
 
 use acp_skills_servers::skills::SkillServers;
@@ -243,32 +243,10 @@ impl SkillLibrary for Snapshots {
         decided
     }
 
-    fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>], names: &[SkillName]) -> Decided {
-        let revoke = |skills: &[Arc<Skill>], names: &[SkillName]| {
-            let decided = self.finder.lock().skills.revoke(workspace, skills, names);
-            self.rescan(&Changes::default());
-            decided
-        };
-        let mut decided = revoke(skills, names);
-        let mut revoked: HashSet<_> =
-            skills.iter().filter_map(|skill| skill.dir().map(Path::to_owned)).collect();
-        // A trusted skill of another directory of the session can have the same name now, and would take its place.
-        loop {
-            let now = self.at(workspace);
-            let of_project =
-                |name: &SkillName| now.get(name.as_str()).filter(|skill| skill.scope == Scope::Project);
-            let next = decided.done.iter().filter_map(of_project);
-            let next = next.filter(|skill| skill.dir().is_some_and(|dir| revoked.insert(dir.to_owned())));
-            let next: Vec<_> = next.cloned().collect();
-            if next.is_empty() {
-                let (kept, done) = decided.done.into_iter().partition(|name| of_project(name).is_some());
-                let kept: Vec<SkillName> = kept;
-                let why = "the configuration trusts the skills of this project; see `trust` in `projects`";
-                decided.failed.extend(kept.into_iter().map(|name| (name, why.to_owned())));
-                return Decided { done, ..decided };
-            }
-            decided.unsaved = revoke(&next, &[]).unsaved.or(decided.unsaved);
-        }
+    fn revoke(&self, workspace: &Workspace, names: &[SkillName], skills: &[Arc<Skill>]) -> Decided {
+        let decided = self.finder.lock().skills.revoke(workspace, names, skills);
+        self.rescan(&Changes::default());
+        decided
     }
 
     fn leave(&self, workspace: &Workspace) {

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use skills_core::{Diagnostic, SkillSet};
 use skills_sources::trust;
 
+/// The maximum number of problems of skipped skills that are logged for a set.
+const MAX_LOGGED_SKIPPED: usize = 20;
+
 /// The maximum number of unapproved skills that are logged by name.
 const MAX_LOGGED_UNAPPROVED: usize = 10;
 
@@ -18,6 +21,11 @@ pub(super) fn warnings(skills: &SkillSet) -> Vec<String> {
             let hint = hint(finding);
             lines.push(format!("skipped {}: {}{hint}", skipped.path.display(), finding.message));
         }
+    }
+    let more = lines.len().saturating_sub(MAX_LOGGED_SKIPPED);
+    if more > 0 {
+        lines.truncate(MAX_LOGGED_SKIPPED);
+        lines.push(format!("{more} more problems with skills; `acp-skills-proxy list` shows all"));
     }
     let new = || skills.unapproved().iter().filter(|skill| !skill.is_refused);
     let more = new().count().saturating_sub(MAX_LOGGED_UNAPPROVED);

@@ -13,13 +13,13 @@ use std::{
 
 use acp_skills_intercept::Workspace;
 use skills_core::{
-    Scope, Skill, SkillName, SkillSet,
+    Scope, Skill, SkillSet,
     discovery::{Discovery, Root, project_roots},
     files::Bounds,
     order,
     set::Unapproved,
 };
-use skills_sources::trust::{self, Decided, Trust, TrustedDir};
+use skills_sources::trust::{self, Decided, Trust};
 
 use super::{
     directories::{DirectoryLibrary, Named},
@@ -111,11 +111,14 @@ impl DirectoryLibrary {
     /// Removes the skills of a project that are not approved, unless there is no need for approval.
     ///
     /// A search also finds skills in the parent directories of a root, and a root can be a link. Only skills below a directory that
-    /// the user named need no approval, and only if the search of their own project finds them.
+    /// the user named need no approval, and only if the search of their own project finds them. A skill that the user has declined
+    /// needs one.
     fn sift(&self, found: &ProjectFound, bounds: &mut Bounds) -> SkillSet {
         let Some(trust) = &self.trust else { return found.skills.clone() };
         let here = self.projects_at(&found.root);
         let trusting: Vec<_> = here.iter().filter(|project| project.is_trusted && !found.is_linked).collect();
+        let declined = (!trusting.is_empty()).then(|| trust.declined(&found.project));
+        let is_declined = |skill: &Skill| declined.as_ref().is_some_and(|declined| declined(skill));
         let is_trusted = |skill: &Skill| {
             let real = skill.dir().and_then(|dir| dunce::canonicalize(dir).ok());
             real.is_some_and(|real| {
@@ -125,7 +128,8 @@ impl DirectoryLibrary {
         let (trusted, others): (Vec<_>, Vec<_>) = if trusting.is_empty() {
             (Vec::new(), found.skills.entries().iter().collect())
         } else {
-            found.skills.entries().iter().partition(|entry| is_trusted(&entry.skill))
+            let needs_none = |skill: &Skill| is_trusted(skill) && !is_declined(skill);
+            found.skills.entries().iter().partition(|entry| needs_none(&entry.skill))
         };
         if trusted.is_empty() {
             return trust.sift_within(&found.project, &found.skills, bounds);
@@ -152,52 +156,6 @@ impl DirectoryLibrary {
         files
     }
 
-    /// Returns the directories in the projects of a workspace of which a skill is trusted in some version.
-    pub fn trusted(&self, workspace: &Workspace) -> Vec<TrustedDir> {
-        self.projects_with_trust(workspace).flat_map(|(trust, project)| trust.trusted(&project)).collect()
-    }
-
-    /// Returns the projects of a workspace with the decisions about their skills. There are none if no skill needs approval.
-    fn projects_with_trust(&self, workspace: &Workspace) -> impl Iterator<Item = (&Trust, PathBuf)> {
-        let projects = order::set(workspace.roots().map(project_of));
-        self.trust
-            .iter()
-            .flat_map(move |trust| projects.clone().into_iter().map(move |project| (trust, project)))
-    }
-
-    /// Takes the trust in the skills of directories back. Returns the reason if this could not be saved.
-    pub fn revoke_dirs(&self, dirs: &[TrustedDir]) -> Option<String> {
-        self.trust.as_ref()?.revoke_dirs(dirs)
-    }
-
-    /// Takes the trust back from skills of the projects that a workspace belongs to, and from all others of these projects with their
-    /// names or with one of `names`.
-    pub fn revoke(&self, workspace: &Workspace, skills: &[Arc<Skill>], names: &[SkillName]) -> Decided {
-        let mut decided = Decided::default();
-        for skill in skills {
-            let Some(project) = decided_for(workspace, skill) else { continue };
-            let Some(trust) = self.trust_of(skill) else {
-                let why = "all skills of the project are trusted by `--trust project`";
-                decided.failed.push((skill.name.clone(), why.to_owned()));
-                continue;
-            };
-            let Decided { done, unsaved, .. } = trust.revoke(&project, &[Arc::clone(skill)]);
-            decided.done.extend(done);
-            decided.unsaved = decided.unsaved.or(unsaved);
-        }
-        let all: Vec<_> = skills.iter().map(|skill| &skill.name).chain(names).cloned().collect();
-        for (trust, project) in self.projects_with_trust(workspace) {
-            let Decided { done, unsaved, .. } = trust.revoke_named(&project, &all);
-            decided.done.extend(done);
-            decided.unsaved = decided.unsaved.or(unsaved);
-        }
-        decided.done = order::set(std::mem::take(&mut decided.done)).into_iter().collect();
-        for name in names.iter().filter(|name| !decided.done.contains(name)) {
-            decided.failed.push((name.clone(), "no skill of this name is trusted".to_owned()));
-        }
-        decided
-    }
-
     /// Saves the user's decision about skills of the projects that a workspace belongs to.
     pub fn decide(&self, workspace: &Workspace, skills: &[Unapproved], trusted: bool) -> Decided {
         let mut decided = Decided::default();
@@ -209,7 +167,7 @@ impl DirectoryLibrary {
         for (project, skills) in by_project {
             let trust = skills.first().and_then(|first| self.trust_of(&first.skill));
             let Some(trust) = trust else { continue };
-            let Decided { done, failed, unsaved } = trust.decide(&project, &skills, trusted);
+            let Decided { done, failed, unsaved, .. } = trust.decide(&project, &skills, trusted);
             decided.done.extend(done);
             decided.failed.extend(failed);
             decided.unsaved = decided.unsaved.or(unsaved);
@@ -298,13 +256,13 @@ impl DirectoryLibrary {
 }
 
 /// Returns the project or the MCP server to which a decision about a skill applies.
-fn decided_for(workspace: &Workspace, skill: &Skill) -> Option<PathBuf> {
+pub(super) fn decided_for(workspace: &Workspace, skill: &Skill) -> Option<PathBuf> {
     let root = skill.session_root.as_deref().or(workspace.cwd.as_deref());
     trust::project_of(skill).or_else(|| root.map(project_of))
 }
 
 /// Returns the root of the project that a directory belongs to, or the directory itself.
-fn project_of(root: &Path) -> PathBuf {
+pub(super) fn project_of(root: &Path) -> PathBuf {
     let boundary = project_roots(root).into_iter().find_map(|Root { boundary, .. }| boundary);
     boundary.unwrap_or_else(|| root.to_owned())
 }

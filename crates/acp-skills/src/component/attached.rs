@@ -104,6 +104,10 @@ impl SkillLibrary for InFront {
         self.library.decide(workspace, skills, trusted)
     }
 
+    fn revoke(&self, workspace: &Workspace, names: &[SkillName], skills: &[Arc<Skill>]) -> Decided {
+        self.library.revoke(workspace, names, skills)
+    }
+
     fn leave(&self, workspace: &Workspace) {
         self.library.leave(workspace);
     }

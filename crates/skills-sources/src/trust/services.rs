@@ -50,10 +50,12 @@ impl Trust {
         }
         let decisions = self.decisions(service);
         let mut skills = SkillSet::builder();
+        let mut unnamed = Vec::new();
         for entry in found.entries() {
             let digest = digest_of(&entry.skill);
             let place = place(service, &entry.skill);
             if decisions.trusts(&place, &digest) {
+                unnamed.extend(decisions.unnamed(place, digest, &entry.skill.name));
                 skills.add_shared(Arc::clone(&entry.skill), entry.diagnostics.clone());
                 continue;
             }
@@ -63,6 +65,7 @@ impl Trust {
             skills.add_unapproved(unapproved);
         }
         found.skipped().iter().for_each(|skipped| skills.skip(skipped.clone()));
+        self.add_names(service, &unnamed);
         skills.build()
     }
 }

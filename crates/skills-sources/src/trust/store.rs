@@ -1,7 +1,7 @@
 //! [`TrustStore`]: the user's decisions for each project, stored in the directory `trust` of the state directory.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
 };
@@ -25,9 +25,17 @@ pub(super) struct Decisions {
     trusted: BTreeMap<String, String>,
     #[serde(default)]
     refused: BTreeMap<String, String>,
-    /// The name that a skill had when it was trusted, by directory. Missing for older decisions.
-    #[serde(default)]
-    names: BTreeMap<String, String>,
+    /// The names of the skills, by directory. A directory without an entry has a skill with its own name. Files of earlier versions have
+    /// no names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    names: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// A trusted version whose name was not saved by an earlier version of this program.
+pub(super) struct Unnamed {
+    pub(super) place: String,
+    pub(super) digest: String,
+    pub(super) name: SkillName,
 }
 
 impl TrustStore {
@@ -79,6 +87,25 @@ impl TrustStore {
             Some(all)
         })
     }
+
+    /// Adds the names of versions that are still trusted.
+    ///
+    /// # Errors
+    /// Returns an error if the file can't be locked or written. The file is then unchanged.
+    pub(super) fn add_names(&self, project: &Path, unnamed: &[Unnamed]) -> io::Result<()> {
+        self.0.change(&self.file(project), |old: Option<Decisions>| {
+            let mut all = old.filter(|old| old.v == VERSION)?;
+            for Unnamed { place, digest, name } in unnamed {
+                if all.trusts(place, digest) {
+                    let mut names =
+                        if all.refused.contains_key(place) { all.names_of(place) } else { BTreeSet::new() };
+                    names.insert(name.to_string());
+                    all.names.insert(place.clone(), names);
+                }
+            }
+            Some(all)
+        })
+    }
 }
 
 impl Decisions {
@@ -91,13 +118,26 @@ impl Decisions {
         }
     }
 
-    /// Returns the directories of which a skill is trusted in some version, each with the name that the skill had. For older decisions,
-    /// this is the name of the directory.
-    pub(super) fn places(&self) -> impl Iterator<Item = (&String, &str)> {
-        self.trusted.keys().map(|place| {
-            let of_dir = || place.rsplit('/').next().unwrap_or_default();
-            (place, self.names.get(place).map_or_else(of_dir, String::as_str))
-        })
+    /// Returns the directories of which a skill is trusted in some version.
+    pub(super) fn places(&self) -> impl Iterator<Item = &String> {
+        self.trusted.keys()
+    }
+
+    /// Returns the directories of which a version is refused.
+    pub(super) fn refused_places(&self) -> impl Iterator<Item = &String> {
+        self.refused.keys()
+    }
+
+    /// Returns the names of the versions in a directory that the user decided about.
+    pub(super) fn names_of(&self, place: &str) -> BTreeSet<String> {
+        let own = || BTreeSet::from([own_name(place).to_owned()]);
+        self.names.get(place).cloned().unwrap_or_else(own)
+    }
+
+    /// Returns a trusted version if its name was not saved.
+    pub(super) fn unnamed(&self, place: String, digest: String, name: &SkillName) -> Option<Unnamed> {
+        let is_known = self.names_of(&place).contains(name.as_str());
+        (!is_known).then(|| Unnamed { place, digest, name: name.clone() })
     }
 
     pub(super) fn trusts(&self, place: &str, digest: &str) -> bool {
@@ -113,17 +153,21 @@ impl Decisions {
         self.trusted.contains_key(place)
     }
 
-    /// Trusts or refuses a version of the skill with this name.
-    pub(super) fn decide(&mut self, place: String, name: &SkillName, digest: String, trusted: bool) {
-        if trusted {
-            self.names.insert(place.clone(), name.to_string());
-        }
-        self.set(place, digest, trusted);
-    }
-
-    fn set(&mut self, place: String, digest: String, trusted: bool) {
+    /// Sets the decision about a version, which has these names.
+    pub(super) fn set(&mut self, place: String, digest: String, mut names: BTreeSet<String>, trusted: bool) {
         if trusted {
             self.refused.remove(&place);
+        } else if self.knows(&place) || self.refused.contains_key(&place) {
+            // An earlier version stays trusted, maybe with another name.
+            names.extend(self.names_of(&place));
+        }
+        // The name of the directory, which most skills have, needs no entry. The file has a maximum size.
+        if names.iter().eq([own_name(&place)]) {
+            self.names.remove(&place);
+        } else {
+            self.names.insert(place.clone(), names);
+        }
+        if trusted {
             self.trusted.insert(place, digest);
         } else {
             self.refused.insert(place, digest);
@@ -132,11 +176,15 @@ impl Decisions {
 
     /// Adds later decisions, which take precedence.
     pub(super) fn add(&mut self, later: &Self) {
-        self.names.extend(later.names.clone());
         for (decisions, trusted) in [(&later.trusted, true), (&later.refused, false)] {
             for (place, digest) in decisions {
-                self.set(place.clone(), digest.clone(), trusted);
+                self.set(place.clone(), digest.clone(), later.names_of(place), trusted);
             }
         }
     }
+}
+
+/// Returns the name of a directory.
+fn own_name(place: &str) -> &str {
+    place.rsplit('/').next().unwrap_or(place)
 }

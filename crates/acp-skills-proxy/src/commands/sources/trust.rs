@@ -4,6 +4,7 @@ use std::{
     env,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use acp_skills::{
@@ -14,7 +15,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 use skills_core::{
-    Scope, Skill, SkillName, SkillSet,
+    Scope, Skill, SkillName, SkillSet, order,
     set::Unapproved,
     text::{shown, shown_path},
 };
@@ -111,7 +112,8 @@ impl Row {
     }
 
     fn of_directory(dir: &TrustedDir) -> Self {
-        Self { name: dir.name().to_owned(), path: Some(dir.path()), sha256: None }
+        let name = dir.names().next().unwrap_or_default().to_owned();
+        Self { name, path: Some(dir.path()), sha256: None }
     }
 }
 
@@ -123,7 +125,8 @@ struct Project {
 }
 
 impl Project {
-    fn find(args: &ProjectArgs) -> anyhow::Result<Self> {
+    /// Finds the skills of a project. With `in_use`, also finds all other skills that a session has.
+    fn find(args: &ProjectArgs, in_use: bool) -> anyhow::Result<Self> {
         let mut config = match args.config.path_to_read() {
             Some(path) => log::with_warnings_on_stderr(|| Config::read(&path))?,
             None => Config::default(),
@@ -131,7 +134,7 @@ impl Project {
         args.log.clone().override_in(&mut config);
         log::start(&config)?;
         let mut own = Config::default();
-        own.state = args.state.clone().or(config.state);
+        own.state = args.state.clone().or_else(|| config.state.clone());
         own.nested = config.nested;
         own.max_skills = config.max_skills;
         own.discover = vec![Discover::ProjectTree];
@@ -142,41 +145,65 @@ impl Project {
         if !dir.is_dir() {
             return Err(UsageError::new(format!("no such directory: {}", shown_path(&dir))).into());
         }
-        let library = Settings::resolve(own)?.skills.load()?;
+        let library = match in_use.then(|| all_skills(config, &own)).flatten() {
+            Some(library) => library,
+            None => Settings::resolve(own)?.skills.load()?,
+        };
         let workspace = Workspace { cwd: Some(dir), ..Workspace::default() };
         let here = library.at(&workspace);
         Ok(Self { library, workspace, here })
     }
 
-    /// Returns the skills that are trusted in some version, with their directories. A skill that has changed since is one of them. A
-    /// skill that was not found, for example because it is on another branch, has the name that it had when it was trusted.
-    fn trusted(&self) -> Vec<(Row, TrustedDir)> {
+    /// Returns the skills of the project that were found.
+    fn found(&self) -> impl Iterator<Item = &Arc<Skill>> {
         let unapproved = self.here.unapproved().iter().map(|unapproved| &unapproved.skill);
-        let found: Vec<_> = self.here.iter().chain(unapproved).collect();
+        self.here.iter().chain(unapproved).filter(|skill| skill.scope == Scope::Project)
+    }
+
+    /// Returns the skills that are trusted in some version, with their directories, and those that the configuration trusts. A skill that
+    /// has changed since is one of them, and also a skill that was not found, for example because it is on another branch.
+    fn trusted(&self) -> Vec<(Row, Option<TrustedDir>)> {
         let row = |dir: TrustedDir| {
-            let skill = found.iter().find(|skill| skill.scope == Scope::Project && dir.has(skill));
+            let skill = self.found().find(|skill| dir.has(skill));
             let row = skill.map_or_else(|| Row::of_directory(&dir), |skill| Row::new(skill));
-            (row, dir)
+            (row, Some(dir))
         };
-        self.library.trusted(&self.workspace).into_iter().map(row).collect()
+        let mut rows: Vec<_> = self.library.trusted(&self.workspace).into_iter().map(row).collect();
+        let in_use: Vec<_> = self.here.iter().filter(|skill| skill.scope == Scope::Project).collect();
+        for skill in in_use {
+            if !rows.iter().any(|(_, dir)| dir.as_ref().is_some_and(|dir| dir.has(skill))) {
+                rows.push((Row::new(skill), None));
+            }
+        }
+        rows
     }
 }
 
-/// Returns the skills with these names, or all. `names_of` returns the names of a skill, the current one first.
+/// Returns the library of a session with this configuration. `None` if it can't be loaded. `own` has the settings for the project.
+fn all_skills(mut config: Config, own: &Config) -> Option<DirectoryLibrary> {
+    config.state.clone_from(&own.state);
+    config.discover.extend(own.discover.iter().copied());
+    Settings::resolve(config).ok()?.skills.load().ok()
+}
+
+/// Returns the skills with these names, or all. `name` returns the name of a skill, and `has` returns true if a skill has another name with
+/// a [key](SkillName::key).
 ///
 /// # Errors
 /// Returns an error if no skill has one of the names.
 fn named<T: Clone>(
     skills: &[T],
     names: &[String],
-    names_of: impl Fn(&T) -> [&str; 2],
+    name: impl Fn(&T) -> &str,
+    has: impl Fn(&T, &str) -> bool,
     what: &str,
 ) -> Result<Vec<T>, UsageError> {
     let is = |skill: &T, other: &String| {
-        names_of(skill).iter().any(|name| SkillName::key_of(name) == SkillName::key_of(other))
+        let key = SkillName::key_of(other);
+        SkillName::key_of(name(skill)) == key || has(skill, &key)
     };
     if let Some(missing) = names.iter().find(|other| !skills.iter().any(|skill| is(skill, other))) {
-        let all: Vec<_> = skills.iter().map(|skill| format!("`{}`", shown(names_of(skill)[0]))).collect();
+        let all: Vec<_> = skills.iter().map(|skill| format!("`{}`", shown(name(skill)))).collect();
         let error = UsageError::new(format!("no skill `{}` of the project {what}", shown(missing)));
         return Err(if all.is_empty() {
             error
@@ -194,11 +221,12 @@ fn named<T: Clone>(
 /// Returns an error if the configuration is invalid, if a name is unknown, or if there is no terminal to ask on.
 pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let TrustArgs { project: flags, yes, unseen } = args;
-    let project = Project::find(&flags)?;
+    let project = Project::find(&flags, false)?;
     let unapproved = named(
         project.here.unapproved(),
         &flags.names,
-        |unapproved: &Unapproved| [unapproved.skill.name.as_str(); 2],
+        |unapproved: &Unapproved| unapproved.skill.name.as_str(),
+        |_, _| false,
         "waits for your trust",
     )?;
     if unapproved.is_empty() {
@@ -264,20 +292,27 @@ fn readable(unapproved: &[Unapproved]) -> (Vec<Unapproved>, Vec<SkillChange>) {
 /// Returns an error if the configuration is invalid, or if a name is unknown.
 pub(crate) fn untrust(args: UntrustArgs) -> anyhow::Result<ExitCode> {
     let flags = args.project;
-    let project = Project::find(&flags)?;
-    let trusted = project.trusted();
-    let skills = named(&trusted, &flags.names, |(row, dir)| [&row.name, dir.name()], "is trusted")?;
-    let dirs: Vec<_> = skills.iter().map(|(_, dir)| dir.clone()).collect();
-    let unsaved = project.library.revoke_dirs(&dirs);
-    let is_done = unsaved.is_none();
-    report(&Decided { unsaved, ..Decided::default() });
+    let project = Project::find(&flags, true)?;
+    let has =
+        |(_, dir): &(Row, Option<TrustedDir>), key: &str| dir.as_ref().is_some_and(|dir| dir.is_named(key));
+    let skills = named(&project.trusted(), &flags.names, |(row, _)| &row.name, has, "is trusted")?;
     let rows: Vec<_> = skills.into_iter().map(|(row, _)| row).collect();
+    let names = if flags.names.is_empty() {
+        order::set(rows.iter().map(|row| row.name.clone())).into_iter().collect()
+    } else {
+        flags.names
+    };
+    let names: Vec<_> = names.iter().filter_map(|name| SkillName::new(name)).collect();
+    let found: Vec<_> = project.found().cloned().collect();
+    let decided = project.library.revoke(&project.workspace, &names, &found);
+    let is_done = decided.unsaved.is_none() && decided.failed.is_empty();
+    report(&decided);
     if flags.json {
         output::print_json(&json!({ "skills": rows, "trusted": !is_done }))?;
     } else if rows.is_empty() {
         output::print("No skill of the project is trusted.\n")?;
-    } else if is_done {
-        let names: Vec<_> = rows.iter().map(|row| format!("`{}`", shown(&row.name))).collect();
+    } else if decided.unsaved.is_none() && !decided.done.is_empty() {
+        let names: Vec<_> = decided.done.iter().map(|name| format!("`{}`", shown(name.as_str()))).collect();
         output::print(&format!("No longer trusted: {}.\n", names.join(", ")))?;
     }
     Ok(ExitCode::from(u8::from(!is_done)))
@@ -287,6 +322,14 @@ pub(crate) fn untrust(args: UntrustArgs) -> anyhow::Result<ExitCode> {
 fn report(decided: &Decided) {
     for (name, why) in &decided.failed {
         output::complain(&format!("`{name}`: {why}"), None);
+    }
+    for (name, place) in &decided.remaining {
+        let hint =
+            "change the configuration, or turn the skill off in a session with `/skills off` and its name";
+        output::complain(
+            &format!("a skill `{name}` {} is still in use, because it needs no trust", shown(place)),
+            Some(hint),
+        );
     }
     if let Some(why) = &decided.unsaved {
         output::complain(&format!("cannot save the decision: {why}"), None);

@@ -5,6 +5,7 @@ use std::{fs, path::PathBuf, thread};
 use skills_core::{
     Diagnostic,
     discovery::{Discovery, NamedSkill, Root, load_dir},
+    set::Skipped,
 };
 
 use super::*;
@@ -155,4 +156,25 @@ fn leaving_does_not_wait_for_the_disk() {
     // The next search should not bring the project back, and it should not be in the cache.
     library.reload();
     assert!(library.found.lock().is_empty() && library.finder.lock().projects.is_empty());
+}
+
+/// A project can have any number of invalid skills.
+#[test]
+fn only_the_first_problems_are_logged() {
+    for (count, logged) in [(20, 20), (21, 21), (10_000, 21)] {
+        let mut skills = SkillSet::builder();
+        for number in 0..count {
+            let path = PathBuf::from(format!("{number:05}"));
+            skills.skip(Skipped::new(path, vec![Diagnostic::error("invalid", "is invalid")]));
+        }
+        let lines = warnings(&skills.build());
+        assert_eq!(lines.len(), logged);
+        assert_eq!(lines[0], "skipped 00000: is invalid");
+        if count > 20 {
+            assert_eq!(
+                lines[20],
+                format!("{} more problems with skills; `acp-skills-proxy list` shows all", count - 20)
+            );
+        }
+    }
 }

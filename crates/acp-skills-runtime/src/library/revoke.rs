@@ -1,0 +1,112 @@
+//! Taking the user's trust in skills back, by name.
+//!
+//! The user means the name: a skill can be in several directories of a project, and some of them can be missing, invalid or shadowed at
+//! the moment. Therefore all decisions about the name end. A skill that a configuration trusts is refused instead.
+
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
+
+use acp_skills_intercept::Workspace;
+use skills_core::{Scope, Skill, SkillName, order};
+use skills_sources::trust::{self, Decided, Trust, TrustedDir};
+
+use super::{
+    directories::DirectoryLibrary,
+    workspace::{decided_for, project_of},
+};
+
+impl DirectoryLibrary {
+    /// Returns the directories in the projects of a workspace of which a skill is trusted in some version.
+    pub fn trusted(&self, workspace: &Workspace) -> Vec<TrustedDir> {
+        let Some(trust) = self.decisions() else { return Vec::new() };
+        let projects = order::set(workspace.roots().map(project_of));
+        projects.iter().flat_map(|project| trust.trusted(project)).collect()
+    }
+
+    /// Takes the trust in all skills with these names back, in the projects that a workspace belongs to and for MCP servers. `skills` are
+    /// the known skills with these names: their trusted versions can have other names.
+    pub fn revoke(&self, workspace: &Workspace, names: &[SkillName], skills: &[Arc<Skill>]) -> Decided {
+        let mut known = HashSet::new();
+        let names: Vec<_> = names.iter().filter(|name| known.insert(name.key())).cloned().collect();
+        let mut decided = self.end_decisions(workspace, &names, skills);
+        let mut refused = HashSet::new();
+        // After a skill was refused, a skill of another directory of the session can take its place.
+        let now = loop {
+            let now = self.at(workspace);
+            let next = names.iter().filter_map(|name| now.get(name.as_str())).filter(|skill| {
+                let dir = skill.dir().filter(|_| skill.scope == Scope::Project);
+                dir.is_some_and(|dir| refused.insert(dir.to_owned()))
+            });
+            let next: Vec<_> = next.collect();
+            if next.is_empty() {
+                break now;
+            }
+            for skill in next {
+                self.refuse(workspace, skill, &mut decided);
+            }
+        };
+        for name in &names {
+            let key = name.key();
+            if decided.failed.iter().any(|(failed, _)| failed.key() == key) {
+                decided.done.retain(|done| done.key() != key);
+            } else if decided.done.iter().any(|done| done.key() == key) {
+                decided.remaining.extend(now.get(name.as_str()).map(|skill| (name.clone(), place_of(skill))));
+            } else {
+                decided.unknown.push(name.clone());
+            }
+        }
+        decided
+    }
+
+    /// Ends the saved decisions to trust skills with these names.
+    fn end_decisions(&self, workspace: &Workspace, names: &[SkillName], skills: &[Arc<Skill>]) -> Decided {
+        let mut decided = Decided::default();
+        let mut dirs = self.trusted(workspace);
+        if let Some(trust) = self.servers.trust() {
+            let of_session = skills.iter().filter_map(|skill| trust::project_of(skill));
+            let services = self.servers.identities().map(PathBuf::from).chain(of_session);
+            dirs.extend(order::set(services).iter().flat_map(|service| trust.trusted(service)));
+        }
+        let mut revoked = Vec::new();
+        for name in names {
+            let key = name.key();
+            let named: Vec<_> = skills.iter().filter(|skill| skill.name.key() == key).collect();
+            let is_meant = |dir: &&TrustedDir| dir.is_named(&key) || named.iter().any(|skill| dir.has(skill));
+            let before = revoked.len();
+            revoked.extend(dirs.iter().filter(is_meant).cloned());
+            if revoked.len() > before {
+                decided.done.push(name.clone());
+            }
+        }
+        decided.unsaved = self.decisions().and_then(|trust| trust.revoke_dirs(&revoked));
+        decided
+    }
+
+    /// Refuses a skill that a configuration trusts together with its project. Adds the result to `decided`.
+    fn refuse(&self, workspace: &Workspace, skill: &Skill, decided: &mut Decided) {
+        let Some(project) = decided_for(workspace, skill) else { return };
+        let Some(trust) = &self.trust else {
+            let why = "all skills of projects are trusted by `--trust project`, or by the key `trust` of the configuration";
+            decided.failed.push((skill.name.clone(), why.to_owned()));
+            return;
+        };
+        let unsaved = trust.refuse(&project, skill);
+        decided.unsaved = decided.unsaved.take().or(unsaved);
+        if !decided.done.contains(&skill.name) {
+            decided.done.push(skill.name.clone());
+        }
+    }
+
+    /// Returns the decisions of the user. They exist even if a configuration trusts all skills of projects.
+    fn decisions(&self) -> Option<&Trust> {
+        self.trust.as_ref().or(self.servers.trust())
+    }
+}
+
+/// Returns the place of a skill, as a phrase.
+fn place_of(skill: &Skill) -> String {
+    match (skill.service(), skill.dir()) {
+        (Some(service), _) => format!("from the {}", service.label()),
+        (None, Some(dir)) => format!("in {}", dir.display()),
+        (None, None) => "of the configuration".to_owned(),
+    }
+}
