@@ -228,6 +228,12 @@ fn a_site_that_changes() {
     std::fs::remove_dir_all(home.path("cache")).expect("the path exists");
     site.set_description("Something else again.");
     let list = home.json(&["list", "--json", "--source", &url]);
+    // The index of another version is not kept, because a site could have another one for each start.
+    let place = if cfg!(windows) { "cache/acp-skills-proxy/cache/web" } else { "cache/acp-skills-proxy/web" };
+    for site in std::fs::read_dir(home.path(place)).into_iter().flatten().flatten() {
+        let mut files = std::fs::read_dir(site.path()).expect("a directory").flatten();
+        assert!(files.all(|file| file.path().extension().is_none_or(|end| end != "json")));
+    }
     let why = list["skipped"][0]["diagnostics"][0]["message"].as_str().expect("text");
     assert!(list["skills"] == json!([]) && why.contains("have changed since approval"), "{list}");
 }

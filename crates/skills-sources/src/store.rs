@@ -222,8 +222,14 @@ impl Store {
         Ok(RemoteIndex::fetch_text_with(url, known, server.headers_for(url), timeout)?)
     }
 
-    /// Fetches the index of a web site, stores it, and returns its checksum.
-    pub(super) fn fetch_index(&self, url: &str, known: Option<&IndexText>) -> Result<Sha256, WebError> {
+    /// Fetches the index of a web site, stores it, and returns its checksum. If only one version is `wanted`, another one is not stored,
+    /// because it could be another one at each start.
+    pub(super) fn fetch_index(
+        &self,
+        url: &str,
+        known: Option<&IndexText>,
+        wanted: Option<&str>,
+    ) -> Result<Sha256, WebError> {
         let index = match self.fetch_text(url, known, WEB_TIMEOUT)? {
             Some(index) => index,
             None => known.cloned().ok_or_else(|| {
@@ -231,6 +237,9 @@ impl Store {
             })?,
         };
         let digest = Sha256::of(index.text.as_bytes());
+        if wanted.is_some_and(|wanted| wanted != digest.to_string()) {
+            return Ok(digest);
+        }
         let dir = self.of_site(url);
         private::create_dir(&dir)?;
         let mut file = tempfile::NamedTempFile::new_in(&dir)?;

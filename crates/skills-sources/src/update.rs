@@ -228,7 +228,7 @@ impl Updater {
                 };
                 let digest = self
                     .store
-                    .fetch_index(url, known.as_ref())
+                    .fetch_index(url, known.as_ref(), None)
                     .map_err(|error| SourceError::web(address, error))?;
                 let mut offer = self
                     .of_index(url, &digest.to_string())

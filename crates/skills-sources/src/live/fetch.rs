@@ -44,8 +44,9 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
         }
         (Place::Web(url), Some(Pinned::Web(pinned))) => {
             if store.index(url, &pinned.index).is_none() {
-                let digest =
-                    store.fetch_index(url, None).map_err(|error| SourceError::web(&spec.address, error))?;
+                let digest = store
+                    .fetch_index(url, None, Some(&pinned.index))
+                    .map_err(|error| SourceError::web(&spec.address, error))?;
                 if digest.to_string() != pinned.index {
                     return Err(SourceError::Changed { address: spec.address.to_string() });
                 }
@@ -270,7 +271,8 @@ fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<Current, Sou
             Ok(Current { pinned: Pinned::Git(pinned), checkout: Some(fetched), archives: Vec::new() })
         }
         Place::Web(url) => {
-            let digest = store.fetch_index(url, None).map_err(|error| SourceError::web(address, error))?;
+            let digest =
+                store.fetch_index(url, None, None).map_err(|error| SourceError::web(address, error))?;
             let mut pinned = PinnedWeb::new(digest.to_string(), None);
             let index = store
                 .index(url, &pinned.index)
