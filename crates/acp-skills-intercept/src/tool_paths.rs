@@ -14,13 +14,12 @@ const MAX_DEPTH: usize = 16;
 /// The members from which known tools take their path.
 const TARGETS: [&str; 4] = ["file_path", "path", "notebook_path", "abs_path"];
 
-/// Member names that hold a path if they end in the given word. Names are compared in lowercase, without punctuation and
-/// trailing digits.
-const SUFFIXES: [(&str, Role); 13] = [
+/// Member names that hold a path if they end in the given word or its plural. Names are compared in lowercase, without punctuation
+/// and trailing digits.
+const SUFFIXES: [(&str, Role); 12] = [
     ("path", Role::File),
-    ("paths", Role::File),
+    ("pathname", Role::File),
     ("file", Role::File),
-    ("files", Role::File),
     ("filename", Role::File),
     ("target", Role::File),
     ("destination", Role::File),
@@ -105,6 +104,13 @@ pub(crate) fn names_place(input: Node<'_>) -> bool {
     !places.is_empty()
 }
 
+/// Returns true if an input names a file, or a place that is not known.
+pub(crate) fn names_file(input: Node<'_>) -> bool {
+    let mut places = Vec::new();
+    collect(input, MAX_DEPTH, &mut places);
+    places.iter().any(|place| place.role == Role::File || place.path.is_none())
+}
+
 /// Adds the places that `input` names to `places`.
 fn collect(input: Node<'_>, depth: usize, places: &mut Vec<Place>) {
     if depth == 0 {
@@ -117,7 +123,9 @@ fn collect(input: Node<'_>, depth: usize, places: &mut Vec<Place>) {
         let is_glob = GLOBS.iter().any(|suffix| name.ends_with(suffix));
         if let Some(role) = role(&name).filter(|_| value.is_string() || value.is_array()) {
             collect_values(value, role, depth, places);
-        } else if is_glob && (value.is_string() || value.is_array()) && leads_elsewhere(value) {
+        } else if is_glob && (value.is_string() || value.is_array()) && leads_elsewhere(value)
+            || is_file_url(value)
+        {
             places.push(UNKNOWN);
         } else {
             if name == CHANGES {
@@ -170,8 +178,17 @@ fn normalized(name: &str) -> String {
 
 /// Returns the role of the place that a member with this normalized name holds.
 fn role(name: &str) -> Option<Role> {
-    let suffix = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));
-    suffix.map(|&(_, role)| role).or_else(|| WORDS.contains(&name).then_some(Role::File))
+    let one = name.strip_suffix('s').unwrap_or(name);
+    let suffix = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix) || one.ends_with(suffix));
+    let is_word = WORDS.contains(&name) || WORDS.contains(&one);
+    suffix.map(|&(_, role)| role).or_else(|| is_word.then_some(Role::File))
+}
+
+/// Returns true for a URL of a local file, whatever the name of the member is.
+fn is_file_url(value: Node<'_>) -> bool {
+    value
+        .as_text()
+        .is_some_and(|text| text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")))
 }
 
 /// Returns true if a glob, or one of several, can match a path outside of the directory in which it starts.

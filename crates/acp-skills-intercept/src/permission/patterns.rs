@@ -22,7 +22,7 @@ mod paths;
 mod programs;
 
 use crate::{
-    tool_paths::{names_place, only_path},
+    tool_paths::{names_file, names_place, only_path},
     workspace::Workspace,
 };
 use acp_skills_wire::Node;
@@ -72,8 +72,9 @@ fn one(
         return Match::Inside;
     };
     let is_any = matches!(argument, "*" | "**");
-    let Some(input) = input else { return if is_any { Match::Inside } else { Match::Unsure } };
-    if is_any && (input.get("command").is_some() || !names_place(input)) {
+    // The announcement of the call may name a path that the request doesn't repeat.
+    let Some(input) = input else { return Match::Unsure };
+    if is_any && (!names_place(input) || is_shell(input)) {
         return Match::Inside;
     }
     if let Some(domain) = argument.strip_prefix("domain:") {
@@ -89,6 +90,11 @@ fn one(
         Match::Outside if is_any => Match::Unsure,
         matched => matched,
     }
+}
+
+/// Returns true if an input has a command, and no path except for a working directory.
+fn is_shell(input: Node<'_>) -> bool {
+    input.get("command").is_some_and(|command| !command.is_null()) && !names_file(input)
 }
 
 /// Returns true if the pattern `tool` matches the tool `name`. Case is ignored.
@@ -215,7 +221,17 @@ mod tests {
             ("Edit(**)", "Edit", r#"{"filePath":"/etc/passwd"}"#, Unsure),
             ("Edit(**)", "Edit", r#"{"edits":[{"target_file":"/etc/passwd"}]}"#, Unsure),
             ("Edit(**)", "Edit", r#"{"changes":{"/etc/passwd":{}}}"#, Unsure),
+            ("Edit(**)", "Edit", r#"{"command":"create","path":"/etc/passwd"}"#, Unsure),
+            ("Edit(**)", "Edit", r#"{"command":"x","file_path":"/etc/passwd"}"#, Unsure),
+            ("Edit(**)", "Edit", r#"{"command":null,"file_path":"/etc/passwd"}"#, Unsure),
+            ("Edit(**)", "Edit", r#"{"uris":["/etc/passwd"]}"#, Unsure),
+            ("Edit(**)", "Edit", r#"{"pathname":"/etc/passwd"}"#, Unsure),
+            ("Edit(**)", "Edit", r#"{"url":"file:///etc/passwd"}"#, Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","targets":["/etc/passwd"]}"#, Unsure),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"src/a","url":"FILE:///etc/passwd"}"#, Unsure),
+            ("Bash(*)", "Bash", r#"{"command":"ls","cwd":"/project"}"#, Inside),
             ("Fetch(*)", "Fetch", r#"{"id":"a"}"#, Inside),
+            ("Fetch(*)", "Fetch", r#"{"url":"https://example.org/a"}"#, Inside),
             ("Edit(src/*)", "Edit", r#"{"file_path":"src/a/b.rs"}"#, Outside),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/project/src/../.git/config"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Outside),
@@ -317,6 +333,9 @@ mod tests {
             assert_eq!(found, expected, "{pattern} {name} {input}");
         }
         assert_eq!(match_call(["Read"].into_iter(), None, None, None, &Workspace::default()), Unsure);
+        let without_input =
+            match_call(["Edit(**)"].into_iter(), Some("Edit"), None, None, &Workspace::default());
+        assert_eq!(without_input, Unsure);
         assert_eq!(
             match_call(["Read", "Write"].into_iter(), Some("Write"), None, None, &Workspace::default()),
             Inside
