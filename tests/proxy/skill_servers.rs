@@ -20,8 +20,10 @@ crate::trials!(
     own_skills_win,
     servers_of_the_configuration,
     decisions_are_kept,
+    decisions_reach_other_processes,
     the_catalog_of_rmcp,
     skills_of_one_name_are_trusted_separately,
+    trust_in_a_skill_that_is_not_listed_ends,
 );
 
 fn skills_of_the_editors_servers_join() {
@@ -274,6 +276,54 @@ fn the_catalog_of_rmcp() {
 }
 
 /// A server could otherwise copy a name, so that the user trusts both skills.
+/// The user takes the trust back in another process, which has no directory of skills that would be watched.
+fn decisions_reach_other_processes() {
+    for is_of_editor in [false, true] {
+        let skills = Skills::new();
+        let server = Server::with_refunds();
+        let kit = json!({ "name": "docs", "description": "d", "mcp": { "url": server.url, "skills": true } });
+        let config = skills.write("skills.yaml", &json!({ "skills": [kit] }).to_string());
+        let proxy = || {
+            let proxy = proxy(&skills);
+            if is_of_editor { proxy.arg("--mcp-skills") } else { proxy.flag("--config", &config) }
+        };
+        let servers = if is_of_editor { vec![server.entry("docs")] } else { Vec::new() };
+        let (mut first, _) = open(proxy(), &servers);
+        let (mut second, connection) = open(proxy(), &servers);
+        trust_all(&mut first);
+        while activate(&mut second, &connection, "refunds").1 {}
+        let said = first.ask("/skills untrust refunds");
+        assert!(said.starts_with("`refunds` is no longer trusted."), "{said}");
+        let deadline = Instant::now() + DEADLINE;
+        while !activate(&mut second, &connection, "refunds").1 {
+            assert!(Instant::now() < deadline, "the skill is still served");
+        }
+        for mut fixture in [first, second] {
+            fixture.editor.unread();
+            fixture.finish();
+        }
+    }
+}
+
+/// The server doesn't list the skill while the user takes the trust back.
+fn trust_in_a_skill_that_is_not_listed_ends() {
+    let skills = Skills::new();
+    let server = Server::with_refunds();
+    let (mut fixture, connection) = open(proxy(&skills).arg("--mcp-skills"), &[server.entry("docs")]);
+    trust_all(&mut fixture);
+    server.offer(&[("x", "Is x.", "X.")]);
+    fixture.ask("/skills reload");
+    ask_until(&mut fixture, "/skills", "`x`");
+    let said = fixture.ask("/skills untrust refunds");
+    assert!(said.starts_with("`refunds` is no longer trusted."), "{said}");
+    server.offer(&[("acme/refunds", "Refunds customers.", "ZQ-body")]);
+    fixture.ask("/skills reload");
+    ask_until(&mut fixture, "/skills", "`refunds`");
+    assert!(activate(&mut fixture, &connection, "refunds").1);
+    fixture.editor.unread();
+    fixture.finish();
+}
+
 fn skills_of_one_name_are_trusted_separately() {
     let skills = Skills::new();
     let (docs, other) = (Server::with_refunds(), Server::with_refunds());
@@ -291,6 +341,9 @@ fn skills_of_one_name_are_trusted_separately() {
     fixture.editor.unread();
     let (text, is_error) = activate(&mut fixture, &connection, "refunds");
     assert!(!is_error && text.contains("ZQ-body"), "{text}");
+    // The other skill has another name now than in the list that the user has seen.
+    let said = fixture.ask("/skills trust refunds");
+    assert!(said.starts_with("Not trusted yet.") && said.contains("From MCP server other"), "{said}");
     assert!(fixture.ask("/skills").contains("`refunds`: From MCP server other"));
     fixture.editor.unread();
     fixture.finish();

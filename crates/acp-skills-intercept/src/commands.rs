@@ -88,7 +88,8 @@ pub(crate) fn arguments(message: &Message<'_>) -> String {
 /// Returns the answer to `/skills`. The unapproved skills in it count as listed.
 fn overview(session: &mut Session, names: CommandNames) -> String {
     let text = overview::session(session, names);
-    session.listed.replace(overview::first_unapproved(session.switches.all().unapproved()));
+    let all = session.switches.all().unapproved();
+    session.listed.replace(overview::first_unapproved(all), all);
     text
 }
 

@@ -56,9 +56,11 @@ pub(crate) fn list(session: &mut Session, words: &str) -> String {
         Ok(skills) => skills,
         Err(error) => return error.to_string(),
     };
-    let unlisted: Vec<_> = skills.into_iter().filter(|entry| !session.listed.has(entry)).collect();
+    let all = session.switches.all().unapproved();
+    let unlisted: Vec<_> = skills.into_iter().filter(|entry| !session.listed.has(entry, all)).collect();
     let text = overview::list_before_trust(session, &unlisted);
-    session.listed.add(overview::first_unapproved(&unlisted));
+    let all = session.switches.all().unapproved();
+    session.listed.add(overview::first_unapproved(&unlisted), all);
     text
 }
 
@@ -79,8 +81,9 @@ impl Interceptor {
             return false;
         }
         let Some(session) = self.sessions.get(key) else { return false };
+        let all = session.switches.all().unapproved();
         let (listed, unlisted): (Vec<_>, Vec<_>) = match named(session, words) {
-            Ok(skills) => skills.into_iter().partition(|entry| session.listed.has(entry)),
+            Ok(skills) => skills.into_iter().partition(|entry| session.listed.has(entry, all)),
             Err(error) => {
                 self.reply(key, prompt, id, &error.to_string(), actions);
                 return false;
@@ -107,10 +110,11 @@ impl Interceptor {
         let workspace = self.sessions.get(key).map(|session| {
             // The skills in a form only count as listed when the user answers the form. Before that, the user may still
             // be typing a command about an earlier list.
+            let all = session.switches.all().unapproved();
             if trusted {
-                session.listed.remove(&skills);
+                session.listed.remove(&skills, all);
             } else {
-                session.listed.add(&skills);
+                session.listed.add(&skills, all);
             }
             session.workspace.clone()
         });
@@ -131,8 +135,8 @@ impl Interceptor {
     ) {
         self.refreshed(refreshed, actions);
         let unlisted = self.sessions.get(key).map_or(0, |session| {
-            let unapproved = session.switches.all().unapproved().iter();
-            unapproved.filter(|entry| !session.listed.has(entry)).count()
+            let all = session.switches.all().unapproved();
+            all.iter().filter(|entry| !session.listed.has(entry, all)).count()
         });
         let text = if trusted {
             overview::trust_outcome(outcome, unlisted)

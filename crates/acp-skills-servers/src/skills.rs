@@ -159,10 +159,10 @@ impl SkillServers {
         self.trust()
     }
 
-    /// Returns the files with the user's decisions about servers of the configuration.
+    /// Returns the files with the user's decisions about servers.
     pub fn trust_files(&self) -> Vec<PathBuf> {
         let Some(trust) = self.trust() else { return Vec::new() };
-        self.identities().filter_map(|identity| trust.file(Path::new(identity))).collect()
+        self.identities().iter().filter_map(|identity| trust.file(Path::new(identity))).collect()
     }
 
     /// Returns the decisions of the user about servers. `None` if no server is asked.
@@ -170,10 +170,12 @@ impl SkillServers {
         Some(&self.0.as_ref()?.trust)
     }
 
-    /// Returns the keys of the decisions about servers of the configuration.
-    pub fn identities(&self) -> impl Iterator<Item = &str> {
-        let configured = self.0.iter().flat_map(|inner| &inner.configured);
-        configured.map(|configured| configured.server.identity())
+    /// Returns the keys of the decisions about servers of the configuration, and of clients as long as they run.
+    pub fn identities(&self) -> Vec<String> {
+        let Some(inner) = &self.0 else { return Vec::new() };
+        let running: Vec<_> = inner.of_clients.lock().values().filter_map(Weak::upgrade).collect();
+        let configured = inner.configured.iter().map(|configured| &configured.server);
+        configured.chain(&running).map(|server| server.identity().to_owned()).collect()
     }
 }
 

@@ -47,7 +47,8 @@ pub(crate) fn list_before_trust(session: &Session, skills: &[Unapproved]) -> Str
 /// Returns the line about an unapproved skill. It says so if the user has declined this version, or was shown or has trusted another
 /// one before.
 fn unapproved(entry: &Unapproved, session: &Session) -> String {
-    let changed = if session.listed.has_other_version(entry) {
+    let all = session.switches.all().unapproved();
+    let changed = if session.listed.has_other_version(entry, all) {
         " (changed since last listed)"
     } else if entry.is_refused {
         " (declined)"
@@ -56,6 +57,6 @@ fn unapproved(entry: &Unapproved, session: &Session) -> String {
     } else {
         ""
     };
-    let name = unique_name(entry, session.switches.all().unapproved());
+    let name = unique_name(entry, all);
     format!("{}{changed}: {}", markdown_code(&name), described_in(session, &entry.skill))
 }

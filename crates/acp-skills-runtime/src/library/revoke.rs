@@ -63,7 +63,7 @@ impl DirectoryLibrary {
         let mut dirs = self.trusted(workspace);
         if let Some(trust) = self.servers.trust() {
             let of_session = skills.iter().filter_map(|skill| trust::project_of(skill));
-            let services = self.servers.identities().map(PathBuf::from).chain(of_session);
+            let services = self.servers.identities().into_iter().map(PathBuf::from).chain(of_session);
             dirs.extend(order::set(services).iter().flat_map(|service| trust.trusted(service)));
         }
         let mut revoked = Vec::new();

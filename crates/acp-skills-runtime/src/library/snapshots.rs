@@ -114,9 +114,9 @@ impl Finder {
 impl Snapshots {
     /// Creates a cache for these skills.
     pub(super) fn over(skills: DirectoryLibrary) -> Self {
-        let watch = skills.watch && skills.has_directories();
         let by_directory = skills.project.is_some() || !skills.projects.is_empty();
         let servers = skills.servers.clone();
+        let watch = skills.watch && (skills.has_directories() || servers.trust().is_some());
         let finder = Finder { skills, projects: HashMap::new(), warned: HashSet::new() };
         Self {
             watch,
@@ -162,7 +162,9 @@ impl Snapshots {
         finder.projects.retain(|workspace, _| after.contains_key(workspace));
         *found = after;
         drop(found);
-        (!is_same).then(|| Reloaded {
+        // The skills of the client's servers are not in these sets.
+        let is_decided = || self.servers.trust_files().iter().any(|file| is_touched(file, changes));
+        (!is_same || is_decided()).then(|| Reloaded {
             added: added.len(),
             removed: removed.len(),
             changed: changed.len(),
@@ -190,8 +192,11 @@ impl Watched for Snapshots {
         for scan in finder.skills.scans() {
             coverage.add_search(&scan.discovery, &scan.search().visits);
         }
+        // Also watch the trust files, as the user can decide in a session of another proxy process.
+        for file in self.servers.trust_files() {
+            coverage.add_file(&file);
+        }
         for projects in finder.projects.values() {
-            // Also watch the trust files, as the user can decide in a session of another proxy process.
             for file in finder.skills.trust_files(projects) {
                 coverage.add_file(&file);
             }
@@ -269,7 +274,14 @@ impl SkillLibrary for Snapshots {
             }
         });
         let notified = Arc::clone(&changed);
-        let client_changed = move || notified.lock()(Reloaded::default());
+        let debounce = self.watch.then(|| Arc::clone(self.debounce.get_or_init(Arc::default)));
+        let client_changed = move || {
+            // The decisions about a new server have to be watched.
+            if let Some(debounce) = &debounce {
+                debounce.recheck();
+            }
+            notified.lock()(Reloaded::default());
+        };
         self.servers.start(&notify, Arc::new(client_changed));
         let sources: Vec<Sources> = self.finder.lock().skills.all_sources().cloned().collect();
         // Loading the sources can take long, and the client waits for the answer to its first request.

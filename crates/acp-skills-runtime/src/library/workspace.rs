@@ -149,11 +149,9 @@ impl DirectoryLibrary {
 
     /// Returns the files with the user's decisions about the projects of a workspace.
     pub(super) fn trust_files(&self, searches: &ProjectSearches) -> Vec<PathBuf> {
-        let mut files = self.servers.trust_files();
-        let Some(trust) = &self.trust else { return files };
+        let Some(trust) = &self.trust else { return Vec::new() };
         let projects = order::set(searches.iter().map(|(search, _)| search.project.as_path()));
-        files.extend(projects.into_iter().filter_map(|project| trust.file(project)));
-        files
+        projects.into_iter().filter_map(|project| trust.file(project)).collect()
     }
 
     /// Saves the user's decision about skills of the projects that a workspace belongs to.
