@@ -228,15 +228,21 @@ fn findings_are_written_as_sarif() {
 fn wide_skills_are_scanned() {
     let dir = skill("wide", "---\nname: wide\ndescription: Formats poems in columns.\n---\nBe kind.\n", &[]);
     for number in 0..200 {
-        std::fs::create_dir(dir.path().join(format!("wide/{number}"))).unwrap();
+        let inner = dir.path().join(format!("wide/{number}"));
+        std::fs::create_dir(&inner).unwrap();
+        std::fs::write(inner.join("a.md"), "a").unwrap();
     }
-    let mut command = std::process::Command::new("sh");
-    command.args([
-        "-c",
-        "ulimit -n 64; exec \"$0\" check --security wide",
-        env!("CARGO_BIN_EXE_acp-skills-proxy"),
-    ]);
-    let output = command.current_dir(dir.path()).output().expect("the program runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && !said.contains("not-scanned"), "{said}");
+    let run = |arguments: &str| {
+        let mut command = std::process::Command::new("sh");
+        let script = format!("ulimit -n 64; exec \"$0\" {arguments}");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_acp-skills-proxy")]);
+        let output = command.current_dir(dir.path()).output().expect("the program runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let said = run("check --security wide");
+    assert!(!said.contains("not-scanned"), "{said}");
+    let said = run("list --no-config --skill wide --json");
+    let list: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(list["skills"][0]["files"], 200, "{said}");
 }

@@ -35,13 +35,16 @@ impl SwitchStore {
         StateDir::open(state.join("off")).map(Self)
     }
 
-    /// Returns the skills that are off in the working directory `cwd`. Reads a file. If the file cannot be read, logs
-    /// a warning and returns an empty list.
-    pub fn load(&self, cwd: &Path) -> Vec<SkillName> {
+    /// Returns the skills that are off in the working directory `cwd`. Reads a file. If its content is invalid, logs a warning and
+    /// returns an empty list.
+    ///
+    /// # Errors
+    /// Returns an error if the file can't be read, for example because too many files are open. Any skill may be off then.
+    pub fn load(&self, cwd: &Path) -> io::Result<Vec<SkillName>> {
         let path = self.0.about_directory(cwd);
-        read(&path).unwrap_or_else(|error| {
+        read(&path).or_else(|error| {
             tracing::warn!("cannot read disabled skills from {}: {error}", path.display());
-            Vec::new()
+            if state::is_invalid(&error) { Ok(Vec::new()) } else { Err(error) }
         })
     }
 
@@ -90,26 +93,37 @@ mod tests {
         let other = directory.path().join("missing");
         fs::create_dir(&project).unwrap();
         let store = SwitchStore::open(&directory.path().join("state")).unwrap();
-        assert!(store.load(&project).is_empty());
+        assert!(store.load(&project).unwrap().is_empty());
         store.save(&project, &names(&["pdf", "Ü b"]), false).unwrap();
         store.save(&project, &names(&["review"]), false).unwrap();
         store.save(&project, &names(&["review"]), false).unwrap();
         let again = SwitchStore::open(&directory.path().join("state")).unwrap();
-        assert_eq!(again.load(&project.join(".")), names(&["pdf", "Ü b", "review"]));
-        assert!(again.load(&other).is_empty());
+        assert_eq!(again.load(&project.join(".")).unwrap(), names(&["pdf", "Ü b", "review"]));
+        assert!(again.load(&other).unwrap().is_empty());
         again.save(&other, &names(&["x"]), false).unwrap();
         // Names should not be case-sensitive, and the file should only contain names.
         store.save(&project, &names(&["PDF"]), true).unwrap();
-        assert_eq!(store.load(&project), names(&["Ü b", "review"]));
+        assert_eq!(store.load(&project).unwrap(), names(&["Ü b", "review"]));
         let text = fs::read_to_string(store.0.about_directory(&project)).unwrap();
         assert_eq!(text, r#"{"v":1,"off":["Ü b","review"]}"#);
         store.save(&project, &names(&["ü b", "review"]), true).unwrap();
         assert!(!store.0.about_directory(&project).exists());
         // An invalid file should be ignored, and then replaced on the next change.
         fs::write(store.0.about_directory(&project), "{").unwrap();
-        assert!(store.load(&project).is_empty());
+        assert!(store.load(&project).unwrap().is_empty());
         store.save(&project, &names(&["pdf"]), false).unwrap();
-        assert_eq!(store.load(&project), names(&["pdf"]));
+        assert_eq!(store.load(&project).unwrap(), names(&["pdf"]));
+    }
+
+    /// A skill must not be on because of an error that passes.
+    #[cfg(unix)]
+    #[test]
+    fn an_unreadable_file_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = SwitchStore::open(directory.path()).unwrap();
+        let file = store.0.about_directory(directory.path());
+        std::os::unix::fs::symlink(&file, &file).unwrap();
+        store.load(directory.path()).unwrap_err();
     }
 
     #[test]
@@ -127,6 +141,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!(open().load(cwd).len(), 40);
+        assert_eq!(open().load(cwd).unwrap().len(), 40);
     }
 }

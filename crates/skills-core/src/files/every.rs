@@ -9,7 +9,7 @@ use std::{
 };
 
 use cap_fs_ext::DirExt;
-use cap_std::fs::{Dir, Metadata};
+use cap_std::fs::{Dir, Metadata, ReadDir};
 
 use super::{
     SkillFiles,
@@ -162,13 +162,10 @@ fn every(root: &Dir, max: usize, repositories: Repositories, links: &mut Duratio
     let mut found = Vec::new();
     let mut complete = true;
     let mut seen = 0;
-    // Walk breadth-first, so that a walk that reaches its limit has seen the files near the root. A directory is only open while its
-    // entries are listed, because a wide tree can have more directories than a process may have open files.
+    // Walk breadth-first, so that a walk that reaches its limit has seen the files near the root.
     let mut dirs = VecDeque::from([(String::new(), 0)]);
     'walk: while let Some((above, depth)) = dirs.pop_front() {
-        // Don't follow a link, even if the directory has been replaced by one since it was listed.
-        let dir = if depth == 0 { root.try_clone() } else { root.open_dir_nofollow(&above) };
-        let Ok((dir, entries)) = dir.and_then(|dir| dir.entries().map(|entries| (dir, entries))) else {
+        let Ok(entries) = entries_of(root, &above) else {
             found.push(Entry { path: above, kind: Kind::Unread });
             continue;
         };
@@ -185,7 +182,7 @@ fn every(root: &Dir, max: usize, repositories: Repositories, links: &mut Duratio
             };
             let name = entry.file_name();
             let path = format!("{prefix}{}", name.to_string_lossy());
-            let target = || dir.read_link_contents(&name).unwrap_or_default();
+            let target = || root.read_link_contents(&path).unwrap_or_default();
             let kind = match entry.file_type() {
                 // Two names that are not Unicode could have the same lossy path.
                 _ if name.to_str().is_none() => Kind::Unread,
@@ -212,6 +209,14 @@ fn every(root: &Dir, max: usize, repositories: Repositories, links: &mut Duratio
     }
     order::sort_by(&mut found, |a, b| a.path.cmp(&b.path));
     (found, complete)
+}
+
+/// Opens a directory below `root` to read its entries. An empty path is the root. A walk over a wide tree must not keep directories open,
+/// because there can be more of them than a process may have open files.
+pub(super) fn entries_of(root: &Dir, path: &str) -> io::Result<ReadDir> {
+    // Don't follow a link, even if the directory has been replaced by one since it was listed.
+    let dir = if path.is_empty() { root.try_clone() } else { root.open_dir_nofollow(path) };
+    dir?.entries()
 }
 
 /// Returns the metadata of the target of a link, and subtracts the time that this takes from `time`.

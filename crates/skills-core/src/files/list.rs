@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 
-use cap_fs_ext::DirExt;
 use cap_std::fs::{Dir, DirEntry};
 use serde::Serialize;
 
-use super::{FileError, SKILL_FILE_NAMES};
+use super::{FileError, SKILL_FILE_NAMES, every::entries_of};
 use crate::{order, skill::Guard};
 
 /// The maximum number of entries that one listing reads.
@@ -54,16 +53,14 @@ impl Listing {
 pub(super) fn list(root: &Dir, guard: Option<&Guard>, max: usize) -> Listing {
     let mut listing = Listing { files: Vec::new(), more: 0, complete: true };
     let mut seen = 0;
-    let Ok(top) = root.try_clone() else {
-        return Listing { complete: false, ..listing };
-    };
-    // Walk breadth-first, so that a walk that reaches its limit has seen the files near the root.
-    let mut dirs = VecDeque::from([(top, String::new(), 0)]);
-    while let Some((dir, prefix, depth)) = dirs.pop_front() {
-        let Ok(entries) = dir.entries() else {
+    // Walk breadth-first, so that a walk that reaches its limit has seen the files near the root. Only one directory is open at a time.
+    let mut dirs = VecDeque::from([(String::new(), 0)]);
+    while let Some((above, depth)) = dirs.pop_front() {
+        let Ok(entries) = entries_of(root, &above) else {
             listing.complete = false;
             continue;
         };
+        let prefix = if depth == 0 { above } else { above + "/" };
         for entry in entries {
             if seen == MAX_ENTRIES {
                 listing.complete = false;
@@ -85,12 +82,10 @@ pub(super) fn list(root: &Dir, guard: Option<&Guard>, max: usize) -> Listing {
                 if name.starts_with('.') || name == "node_modules" || name == "__pycache__" {
                     continue;
                 }
-                // Don't follow a link, even if the entry has been replaced by one since it was listed.
-                match dir.open_dir_nofollow(&name) {
-                    Ok(child) if depth < MAX_DEPTH => {
-                        dirs.push_back((child, format!("{prefix}{name}/"), depth + 1));
-                    }
-                    _ => listing.complete = false,
+                if depth < MAX_DEPTH {
+                    dirs.push_back((format!("{prefix}{name}"), depth + 1));
+                } else {
+                    listing.complete = false;
                 }
                 continue;
             }

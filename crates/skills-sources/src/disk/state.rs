@@ -64,8 +64,8 @@ impl StateDir {
     /// The file is removed if `change` returns `None`.
     ///
     /// # Errors
-    /// Returns an error if another process holds the lock for more than 3 seconds, or if the file can't be written. The file is then
-    /// unchanged.
+    /// Returns an error if another process holds the lock for more than 3 seconds, if the file can't be read, for example because too
+    /// many files are open, or if it can't be written. The file is then unchanged.
     pub fn change<T: Serialize + DeserializeOwned>(
         &self,
         file: &Path,
@@ -73,7 +73,11 @@ impl StateDir {
     ) -> io::Result<()> {
         private::create_dir(&self.0)?;
         let _lock = FileLock::acquire_within(&self.0.join(".lock"), LOCK_TIMEOUT)?;
-        write(file, change(read(file).unwrap_or_default()).as_ref())
+        let old = match read(file) {
+            Err(error) if is_invalid(&error) => None,
+            old => old?,
+        };
+        write(file, change(old).as_ref())
     }
 }
 
@@ -86,6 +90,11 @@ pub fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Option<T>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         bytes => Ok(Some(serde_json::from_slice(&bytes?)?)),
     }
+}
+
+/// Returns true for the error of [`read`] if the file was read, but has invalid content.
+pub fn is_invalid(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
 /// Escapes the characters of JSON that an interpreter could evaluate. A script of a skill may run a file of this program, which can contain
@@ -186,6 +195,20 @@ mod tests {
         assert!(std::process::Command::new("mkfifo").arg(&lock).status().unwrap().success());
         let error = state.change(&file, |_: Option<u32>| Some(1)).unwrap_err();
         assert!(error.to_string().contains("a FIFO without a reader"), "{error}");
+    }
+
+    /// A file that can't be read at the moment must not lose its content.
+    #[cfg(unix)]
+    #[test]
+    fn an_unreadable_file_is_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = StateDir::later(directory.path());
+        let file = state.about(b"x");
+        // For root, the permissions of a file don't matter, but a chain of links that is too long does.
+        std::os::unix::fs::symlink(&file, &file).unwrap();
+        state.change(&file, |_: Option<u32>| Some(1)).unwrap_err();
+        state.change(&file, |_: Option<u32>| None).unwrap_err();
+        assert!(file.is_symlink());
     }
 
     /// A directory with the name of a server must not lead to the decisions about another one.

@@ -186,7 +186,7 @@ fn approval(skill: &pin::Approved) -> Approval {
 
 /// Returns the reason if the user has turned the skill off in this directory.
 fn switched_off(state: Option<&Path>, name: &str) -> Option<String> {
-    let off = SwitchStore::open(state?).ok()?.load(&env::current_dir().ok()?);
+    let off = SwitchStore::open(state?).ok()?.load(&env::current_dir().ok()?).ok()?;
     let is_off = off.iter().any(|off| is(off.as_str(), name));
     is_off.then(|| format!("it is off in this directory; use `/skills on {} --here`", shown(name)))
 }
