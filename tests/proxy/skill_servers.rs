@@ -24,6 +24,7 @@ crate::trials!(
     the_catalog_of_rmcp,
     skills_of_one_name_are_trusted_separately,
     trust_in_a_skill_that_is_not_listed_ends,
+    a_skill_stays_off_under_another_name,
 );
 
 fn skills_of_the_editors_servers_join() {
@@ -291,7 +292,10 @@ fn decisions_reach_other_processes() {
         let (mut first, _) = open(proxy(), &servers);
         let (mut second, connection) = open(proxy(), &servers);
         trust_all(&mut first);
-        while activate(&mut second, &connection, "refunds").1 {}
+        let deadline = Instant::now() + DEADLINE;
+        while activate(&mut second, &connection, "refunds").1 {
+            assert!(Instant::now() < deadline, "the skill is not served");
+        }
         let said = first.ask("/skills untrust refunds");
         assert!(said.starts_with("`refunds` is no longer trusted."), "{said}");
         let deadline = Instant::now() + DEADLINE;
@@ -322,6 +326,35 @@ fn trust_in_a_skill_that_is_not_listed_ends() {
     assert!(activate(&mut fixture, &connection, "refunds").1);
     fixture.editor.unread();
     fixture.finish();
+}
+
+/// The name of a skill of a server depends on the other skills of the session.
+fn a_skill_stays_off_under_another_name() {
+    for here in ["", " --here"] {
+        let skills = Skills::new();
+        let (docs, other) = (Server::with_refunds(), Server::with_refunds());
+        other.offer(&[("acme/refunds", "Refunds customers.", "ZQ-other")]);
+        let servers = [docs.entry("docs"), other.entry("other")];
+        let (mut fixture, connection) = open(proxy(&skills).arg("--mcp-skills"), &servers);
+        ask_until(&mut fixture, "/skills", "`other-refunds`");
+        ask_until(&mut fixture, "/skills", "`docs-refunds`");
+        assert!(fixture.ask("/skills trust docs-refunds").contains("trusted until"));
+        fixture.ask("/skills");
+        assert!(fixture.ask("/skills trust refunds").contains("trusted until"));
+        ask_until(&mut fixture, "/skills", "`/other-refunds`");
+        assert!(fixture.ask(&format!("/skills off other-refunds{here}")).contains("off"));
+        docs.offer(&[("x", "Is x.", "X.")]);
+        fixture.ask("/skills reload");
+        ask_until(&mut fixture, "/skills", "`x`");
+        let (text, is_error) = activate(&mut fixture, &connection, "refunds");
+        assert!(is_error, "{here}: {text}");
+        let said = fixture.ask(&format!("/skills on refunds{here}"));
+        assert!(said.contains("refunds"), "{said}");
+        let (text, is_error) = activate(&mut fixture, &connection, "refunds");
+        assert!(!is_error && text.contains("ZQ-other"), "{here}: {text}");
+        fixture.editor.unread();
+        fixture.finish();
+    }
 }
 
 fn skills_of_one_name_are_trusted_separately() {

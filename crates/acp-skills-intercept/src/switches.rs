@@ -145,7 +145,10 @@ impl Interceptor {
         switch: Switch,
         actions: &mut Actions,
     ) -> bool {
-        let Switch { names, on, here } = switch;
+        let Switch { mut names, on, here } = switch;
+        if let Some(session) = self.sessions.get(key).filter(|_| on) {
+            names = session.switches.names_to_enable(&names);
+        }
         self.turn(key, &names, on, actions);
         self.options_changed(key, actions);
         let ticket = self.pending.new_ticket();

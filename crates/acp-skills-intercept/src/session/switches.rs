@@ -107,12 +107,34 @@ impl Switches {
 
     /// Returns true if a skill is disabled. The skill may not exist.
     pub(crate) fn is_off(&self, name: &SkillName) -> bool {
-        self.off.contains_key(&name.key())
+        self.names_of(name).iter().any(|name| self.off.contains_key(&name.key()))
     }
 
     /// Returns true if a skill is disabled in new sessions of the same directory.
     pub(crate) fn is_remembered(&self, name: &SkillName) -> bool {
-        self.remembered.contains_key(&name.key())
+        self.names_of(name).iter().any(|name| self.remembered.contains_key(&name.key()))
+    }
+
+    /// Returns the name of a skill, followed by the other name that it can have if it comes from a service: with or without the namespace
+    /// of the service. The name depends on the other skills of the session, and a skill that the user has disabled must stay disabled.
+    fn names_of(&self, name: &SkillName) -> Vec<SkillName> {
+        let namespace = self.all.get(name.as_str()).and_then(|skill| skill.service()?.namespace());
+        let other = namespace.and_then(|namespace| {
+            let prefix = format!("{namespace}-");
+            let without = name.as_str().strip_prefix(&prefix).map(str::to_owned);
+            SkillName::new(&without.unwrap_or_else(|| format!("{prefix}{name}")))
+        });
+        std::iter::once(name.clone()).chain(other).collect()
+    }
+
+    /// Returns the names to enable so that the skills with these names are enabled.
+    pub(crate) fn names_to_enable(&self, names: &[SkillName]) -> Vec<SkillName> {
+        let is_needed = |name: &SkillName| {
+            names.contains(name)
+                || self.off.contains_key(&name.key())
+                || self.remembered.contains_key(&name.key())
+        };
+        names.iter().flat_map(|name| self.names_of(name)).filter(is_needed).collect()
     }
 
     /// Returns the name of a disabled skill, in its original spelling. The skill may not exist.
@@ -124,7 +146,8 @@ impl Switches {
     /// Turns a skill on or off. Returns true if that changes anything.
     pub(crate) fn turn(&mut self, name: &SkillName, on: bool) -> bool {
         if on {
-            self.off.remove(&name.key()).is_some()
+            let names = self.names_of(name);
+            names.iter().fold(false, |changes, name| self.off.remove(&name.key()).is_some() || changes)
         } else {
             self.off.insert(name.key(), name.clone()).is_none()
         }

@@ -5,7 +5,8 @@
 //! [`Request`](super::Request).
 
 use std::{
-    env, fs, io,
+    env, fs,
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -18,6 +19,9 @@ use crate::text::shown_path;
 const FILE: &str = "SSL_CERT_FILE";
 /// The variable with directories of root certificates.
 const DIRECTORIES: &str = "SSL_CERT_DIR";
+
+/// The maximum size of a file with certificates. The bundle of Mozilla has about 200 KiB.
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Root certificates that are trusted instead of those of Mozilla. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -71,7 +75,8 @@ impl Authorities {
         // As in OpenSSL, files that can't be read are ignored, because a directory can contain others.
         let listed = directories.iter().flat_map(env::split_paths).filter_map(|dir| fs::read_dir(dir).ok());
         let files = listed.flatten().flatten().map(|entry| entry.path()).filter(|path| path.is_file());
-        for certificate in files.filter_map(|path| fs::read(path).ok()).flat_map(|text| certificates(&text)) {
+        for certificate in files.filter_map(|path| bytes_of(&path).ok()).flat_map(|text| certificates(&text))
+        {
             // Such directories contain each certificate under several names.
             if !found.iter().any(|known| known.der() == certificate.der()) {
                 found.push(certificate);
@@ -89,8 +94,19 @@ impl Authorities {
 
 fn read(path: &Path, setting: &str) -> Result<Vec<Certificate<'static>>, AuthoritiesError> {
     let failed = |source| AuthoritiesError { setting: setting.to_owned(), path: path.to_owned(), source };
-    let found = certificates(&fs::read(path).map_err(failed)?);
+    let found = certificates(&bytes_of(path).map_err(failed)?);
     if found.is_empty() { Err(failed(none())) } else { Ok(found) }
+}
+
+/// Reads a regular file of at most [`MAX_FILE_BYTES`]. A FIFO could block, and a device could be endless.
+fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+    let invalid = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    if !fs::metadata(path)?.is_file() {
+        return invalid("not a regular file");
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES { invalid("larger than 16 MiB") } else { Ok(bytes) }
 }
 
 fn certificates(text: &[u8]) -> Vec<Certificate<'static>> {
@@ -103,4 +119,15 @@ fn certificates(text: &[u8]) -> Vec<Certificate<'static>> {
 
 fn none() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "no certificate in PEM format")
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_not_read() {
+        let error = Authorities::read(Path::new("/dev/zero"), FILE).unwrap_err();
+        assert!(error.to_string().ends_with("not a regular file"), "{error}");
+    }
 }

@@ -224,8 +224,8 @@ fn host_and_port(authority: &str, default_port: &str) -> Option<String> {
     }
 }
 
-/// Normalizes a path. Returns `None` if programs can read it in different ways: if a name is empty, `.` or `..`, or if it contains an
-/// encoded separator or a query.
+/// Normalizes a path. Returns `None` if programs can read it in different ways: if a name is empty, `.` or `..`, also with parameters or
+/// spaces that some servers remove (`..;x`), or if it contains an encoded separator or a query.
 fn path(path: &str) -> Option<String> {
     let path = path.trim_matches('/');
     if path.is_empty() {
@@ -234,8 +234,9 @@ fn path(path: &str) -> Option<String> {
     let mut names = Vec::new();
     for name in path.split('/') {
         let name = percent_decode_str(name).decode_utf8().ok()?;
-        let is_unclear = |c: char| c.is_control() || "/\\%?#".contains(c);
-        if name.is_empty() || name == "." || name == ".." || name.contains(is_unclear) {
+        let is_unclear = |c: char| c.is_control() || "/\\%?#;".contains(c);
+        let is_relative = name.trim_matches(|c: char| c == '.' || c.is_whitespace()).is_empty();
+        if is_relative || name.contains(is_unclear) {
             return None;
         }
         names.push(name.into_owned());
