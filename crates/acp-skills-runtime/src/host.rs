@@ -347,9 +347,9 @@ impl RunningHost {
             opened.map_err(|error| HostError(error.to_string()))
         });
         let saved = self.0.switches.as_ref().zip(cwd);
-        let off = saved.map_or_else(|| Ok(Vec::new()), |(switches, cwd)| switches.load(cwd));
         // Without the list, keep all skills off, because the user may have turned any of them off.
-        let off = off.unwrap_or_else(|_| all.iter().map(|skill| skill.name.clone()).collect());
+        let all_off = |_| all.iter().map(|skill| skill.name.clone()).collect();
+        let off = saved.map(|(switches, cwd)| switches.load(cwd).unwrap_or_else(all_off)).unwrap_or_default();
         let known = self.0.agents.as_ref().zip(needs.agent);
         let never_connects = known.is_some_and(|(agents, agent)| agents.never_connects(&agent));
         let real = paths::without_links(&workspace);

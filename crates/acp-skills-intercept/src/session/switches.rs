@@ -147,7 +147,7 @@ impl Switches {
     pub(crate) fn turn(&mut self, name: &SkillName, on: bool) -> bool {
         if on {
             let names = self.names_of(name);
-            names.iter().fold(false, |changes, name| self.off.remove(&name.key()).is_some() || changes)
+            names.iter().filter(|name| self.off.remove(&name.key()).is_some()).count() > 0
         } else {
             self.off.insert(name.key(), name.clone()).is_none()
         }
