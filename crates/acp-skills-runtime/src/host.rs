@@ -9,7 +9,6 @@ mod observation;
 
 use std::{
     collections::HashSet,
-    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -21,7 +20,7 @@ use acp_skills_intercept::{
 };
 use acp_skills_servers::{ClientServers, processes::Processes};
 use parking_lot::Mutex;
-use skills_core::{CallContext, SkillName, Toolbox, exec::Sandbox};
+use skills_core::{CallContext, Toolbox, exec::Sandbox};
 use tokio::{
     sync::{
         Mutex as AsyncMutex,
@@ -191,17 +190,6 @@ struct Inner {
     spans: Spans,
 }
 
-/// The reasons why a decision about skills could not be saved.
-#[derive(Debug, thiserror::Error)]
-enum SaveError {
-    #[error("proxy was started without `--state DIR`")]
-    NoStore,
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error(transparent)]
-    Interrupted(#[from] JoinError),
-}
-
 impl RunningHost {
     /// Carries out an effect of the interceptor. Never blocks.
     pub(crate) fn carry_out(&self, effect: Effect) {
@@ -354,12 +342,6 @@ impl RunningHost {
         let never_connects = known.is_some_and(|(agents, agent)| agents.never_connects(&agent));
         let real = paths::without_links(&workspace);
         Provisions { skills, servers, off, active, endpoint, never_connects, real, workspace }
-    }
-
-    /// Saves that skills are on or off in a directory. This may block, because it writes to disk.
-    fn save_switches(&self, cwd: &Path, names: &[SkillName], on: bool) -> Result<(), SaveError> {
-        let switches = self.0.switches.as_ref().ok_or(SaveError::NoStore)?;
-        Ok(switches.save(cwd, names, on)?)
     }
 
     /// Logs the sandbox's warning about a working directory, once per directory.
