@@ -21,12 +21,9 @@ use acp_skills_intercept::{
 use acp_skills_servers::{ClientServers, processes::Processes};
 use parking_lot::Mutex;
 use skills_core::{CallContext, Toolbox, exec::Sandbox};
-use tokio::{
-    sync::{
-        Mutex as AsyncMutex,
-        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-    },
-    task::JoinError,
+use tokio::sync::{
+    Mutex as AsyncMutex,
+    mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
 use tracing::{Instrument, Span};
 
