@@ -19,6 +19,8 @@ use crate::{
     session::Session,
 };
 
+/// The maximum number of names in a command. Each unknown name adds a sentence to the answer, so further ones are ignored.
+const MAX_WORDS: usize = 100;
 /// The word after `/skills`.
 const UNTRUST: &str = "untrust";
 
@@ -51,7 +53,8 @@ fn named(session: &Session, words: &str) -> Vec<SkillName> {
         let whole = name(&words.split_whitespace().collect::<Vec<_>>().join(" "))?;
         trusted(session).any(|skill| skill.name == whole).then_some(whole)
     });
-    whole.map_or_else(|| words.split_whitespace().filter_map(name).collect(), |whole| vec![whole])
+    let each = || words.split_whitespace().take(MAX_WORDS).filter_map(name).collect();
+    whole.map_or_else(each, |whole| vec![whole])
 }
 
 /// Returns the answer if there was no trust in a skill with this name.
