@@ -26,6 +26,7 @@ crate::trials!(
     concurrent_commands,
     an_invalid_source,
     unused_versions_are_pruned,
+    a_source_that_is_removed_while_it_is_used,
 );
 
 /// Opens a session of a proxy with skills that are cached, and returns the result of activating a skill.
@@ -269,6 +270,30 @@ fn concurrent_commands() {
 }
 
 /// A mistyped source is reported before the agent starts.
+/// A running process must not approve the present version of a source whose approval the user has taken back.
+fn a_source_that_is_removed_while_it_is_used() {
+    let repository = Repository::review();
+    let home = Home::new();
+    let source = repository.source("");
+    fetch(&home, &source);
+    let proxy = home.proxy().flag("--source", &source).arg("--no-watch");
+    let mut fixture = Fixture::over_http(proxy);
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    let review = json!({ "name": "review" });
+    assert!(!fixture.call(&connection, "activate_skill", review.clone()).1);
+    repository.skill("review", "Obeys others.", "# Two");
+    repository.commit();
+    home.printed(&["remove", &source]);
+    fixture.ask("/skills reload");
+    let said = fixture.ask("/skills");
+    assert!(said.contains("not approved"), "{said}");
+    let (text, is_error) = fixture.call(&connection, "activate_skill", review);
+    assert!(is_error && !text.contains("# Two"), "{text}");
+    fixture.editor.unread();
+    fixture.finish();
+}
+
 fn an_invalid_source() {
     for (source, words, hint) in [
         ("acme/skills", "unknown format", "did you mean `github:acme/skills`?"),

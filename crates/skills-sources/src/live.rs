@@ -331,7 +331,9 @@ impl Sources {
             let (lock_file, broken) =
                 locks.entry(&spec.lock).or_insert_with(|| self.0.options.lock_file(&spec.lock, store));
             let Some(pinned) = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number)) else {
-                let waits = broken.is_none() && !self.0.options.locked && fetch::waits_now(spec, store);
+                // If this process has used the source, its approval was taken back since.
+                let is_lost = || in_use.contains_key(&number) || fetch::waits_now(spec, store);
+                let waits = broken.is_none() && !self.0.options.locked && is_lost();
                 statuses.push(if waits { Status::Unapproved } else { old });
                 continue;
             };

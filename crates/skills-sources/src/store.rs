@@ -299,6 +299,8 @@ pub(super) const MISSING: &str = "missing";
 pub(super) const MARK: &str = "used";
 /// The names that the directory with the skills of a version can't have, because files beside it have them.
 const RESERVED: [&str; 3] = [LIST, MISSING, MARK];
+/// The maximum length of the name of a directory, in bytes.
+const MAX_NAME_BYTES: usize = 200;
 /// The age after which an incomplete directory is a leftover.
 pub(super) const OLD: Duration = Duration::from_hours(24);
 
@@ -317,7 +319,8 @@ fn name(place: &GitPlace) -> String {
         [".git", ".tar.gz", ".tgz", ".zip"].iter().find_map(|end| last.strip_suffix(end)).unwrap_or(last);
     let plain: String =
         last.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
-    let plain = plain.trim_matches(['.', '-']);
+    // The system limits names to 255 bytes.
+    let plain = plain[..plain.floor_char_boundary(MAX_NAME_BYTES)].trim_matches(['.', '-']);
     let is_reserved = RESERVED.iter().any(|name| name.eq_ignore_ascii_case(plain));
     if plain.is_empty() || is_reserved { "skills".to_owned() } else { plain.to_owned() }
 }
