@@ -271,8 +271,8 @@ impl Trust {
     /// the same name. A configuration that trusts the project doesn't apply to them.
     pub fn declined(&self, project: &Path) -> impl Fn(&Skill) -> bool + use<> {
         let decisions = self.decisions(project);
-        let names = decisions.refused_places().flat_map(|place| decisions.names_of(place));
-        let keys: HashSet<_> = names.map(|name| SkillName::key_of(&name)).collect();
+        let names = decisions.declined_names();
+        let keys: HashSet<_> = names.iter().map(|name| SkillName::key_of(name)).collect();
         let places: HashSet<_> = decisions.refused_places().cloned().collect();
         let project = project.to_owned();
         move |skill| keys.contains(&skill.name.key()) || places.contains(&place(&project, skill))

@@ -29,6 +29,9 @@ pub(super) struct Decisions {
     /// no names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     names: BTreeMap<String, BTreeSet<String>>,
+    /// Names that the user has declined in a directory in which another name is trusted now.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    declined: BTreeSet<String>,
 }
 
 /// A trusted version whose name was not saved by an earlier version of this program.
@@ -123,6 +126,12 @@ impl Decisions {
         self.trusted.keys()
     }
 
+    /// Returns the names of which the user has declined a skill.
+    pub(super) fn declined_names(&self) -> BTreeSet<String> {
+        let refused = self.refused.keys().flat_map(|place| self.names_of(place));
+        refused.chain(self.declined.iter().cloned()).collect()
+    }
+
     /// Returns the directories of which a version is refused.
     pub(super) fn refused_places(&self) -> impl Iterator<Item = &String> {
         self.refused.keys()
@@ -156,7 +165,14 @@ impl Decisions {
     /// Sets the decision about a version, which has these names.
     pub(super) fn set(&mut self, place: String, digest: String, mut names: BTreeSet<String>, trusted: bool) {
         if trusted {
-            self.refused.remove(&place);
+            // A declined name stays declined if another name is trusted in its directory.
+            if self.refused.remove(&place).is_some() {
+                self.declined.extend(self.names_of(&place));
+            }
+            self.declined.retain(|declined| {
+                let key = SkillName::key_of(declined);
+                names.iter().all(|name| SkillName::key_of(name) != key)
+            });
         } else if self.knows(&place) || self.refused.contains_key(&place) {
             // An earlier version stays trusted, maybe with another name.
             names.extend(self.names_of(&place));
@@ -176,6 +192,7 @@ impl Decisions {
 
     /// Adds later decisions, which take precedence.
     pub(super) fn add(&mut self, later: &Self) {
+        self.declined.extend(later.declined.iter().cloned());
         for (decisions, trusted) in [(&later.trusted, true), (&later.refused, false)] {
             for (place, digest) in decisions {
                 self.set(place.clone(), digest.clone(), later.names_of(place), trusted);
