@@ -258,6 +258,7 @@ where
         .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     tokio::select! {
+        biased;
         ended = connection => if let Err(error) = ended {
             tracing::debug!(%error, "MCP connection failed");
         },

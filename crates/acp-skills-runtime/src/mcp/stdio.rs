@@ -119,6 +119,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let server = tokio::select! {
+        biased;
         server = authenticate(&mut stream, servers) => server,
         () = admission.expires() => return tracing::debug!("closed bridge: no token received in time"),
     };

@@ -3,7 +3,8 @@
 //! Any program on this machine can connect. Until a connection has sent a request with the token of a session, it
 //! counts as unauthenticated. Only a few such connections are allowed, for a short time. If there are too many, the
 //! oldest one is closed, because real agents send their token at once. But a burst of connections can be accepted before
-//! any of them was read, so a connection is not closed in its first [`MIN_AGE`]. Meanwhile, no connection is admitted.
+//! any of them was read, so a connection is not closed in its first [`MIN_AGE`]. Meanwhile, no connection is admitted. On a busy
+//! machine, this time can pass before the connection is read. A token that has arrived by then still counts.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -83,7 +84,6 @@ impl Unauthenticated {
             }
             oldest.evicted.notify_one();
             state.connections.pop_front();
-            state.warn();
         }
         let connection = Arc::new(Connection {
             since: Instant::now(),
@@ -121,23 +121,24 @@ impl State {
 impl Admission {
     /// Records that the connection has sent the token of a session.
     pub(crate) fn authenticated(&self) {
-        if self.leave() {
-            self.connection.authenticated.notify_one();
-        }
+        self.leave();
+        self.connection.authenticated.notify_one();
     }
 
     /// Returns when the connection should be closed, either because it timed out or because it was evicted. If the
-    /// connection is authenticated, this never returns.
+    /// connection is authenticated, this never returns. The connection must be read before this is polled, because the token could
+    /// have arrived already.
     pub(crate) async fn expires(&self) {
         tokio::select! {
+            biased;
             () = self.connection.authenticated.notified() => std::future::pending().await,
-            () = self.connection.evicted.notified() => {}
+            () = self.connection.evicted.notified() => self.all.state().warn(),
             () = tokio::time::sleep(AUTHENTICATION_TIMEOUT) => {}
         }
     }
 
-    /// Removes the connection from the list. Returns true if it was there.
-    fn leave(&self) -> bool {
+    /// Removes the connection from the list, if it is there.
+    fn leave(&self) {
         let mut state = self.all.state();
         let index = state.connections.iter().position(|other| Arc::ptr_eq(other, &self.connection));
         let has_left = index.is_some_and(|index| state.connections.remove(index).is_some());
@@ -145,7 +146,6 @@ impl Admission {
         if has_left {
             self.all.0.left.notify_one();
         }
-        has_left
     }
 }
 
@@ -180,6 +180,17 @@ mod tests {
         assert_eq!(all.count(), 1);
         let forever = tokio::time::timeout(Duration::from_hours(1), known.expires()).await;
         assert!(forever.is_err(), "an authenticated connection may stay");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_arrives_late_still_counts() {
+        let all = Unauthenticated::default();
+        let admitted = fill(&all).await;
+        let _newest = all.admit().await;
+        admitted[0].authenticated();
+        let forever = tokio::time::timeout(Duration::from_hours(1), admitted[0].expires()).await;
+        assert!(forever.is_err(), "a client with the token was evicted");
+        assert_eq!(all.count(), MAX_UNAUTHENTICATED);
     }
 
     /// Admits as many connections as possible without waiting.

@@ -12,7 +12,7 @@ use skills_core::Skill;
 use super::*;
 use crate::mcp::{
     fixture::{REVISION, handler, serve, servers, skill},
-    unauthenticated::{AUTHENTICATION_TIMEOUT, Unauthenticated},
+    unauthenticated::{AUTHENTICATION_TIMEOUT, MAX_UNAUTHENTICATED, MIN_AGE, Unauthenticated},
 };
 
 fn service(end: &CancellationToken) -> Service {
@@ -255,11 +255,7 @@ async fn connections_without_a_token_are_closed() {
     }
     // If a client sends the token, it should stay connected.
     let (mut stream, servers) = connection(&unauthenticated).await;
-    let server = servers.by_key(SessionKey(1)).unwrap();
-    let request = format!(
-        "GET /{}/x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n\r\n",
-        server.path, server.token
-    );
+    let request = authorized(&servers);
     let begun = tokio::time::Instant::now();
     for _ in 0..3 {
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -273,6 +269,36 @@ async fn connections_without_a_token_are_closed() {
         tokio::time::sleep(AUTHENTICATION_TIMEOUT).await;
     }
     assert!(begun.elapsed() > AUTHENTICATION_TIMEOUT);
+}
+
+/// Returns a request with the token of the only session.
+fn authorized(servers: &Servers) -> String {
+    let server = servers.by_key(SessionKey(1)).unwrap();
+    let token = &server.token;
+    format!("GET /{}/x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n", server.path)
+}
+
+/// On a busy machine, a connection can be evicted before its request is read.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_has_arrived_is_answered() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    for _ in 0..20 {
+        let unauthenticated = Unauthenticated::default();
+        let admission = unauthenticated.admit().await;
+        tokio::time::advance(MIN_AGE).await;
+        let mut others = Vec::new();
+        for _ in 0..MAX_UNAUTHENTICATED {
+            others.push(unauthenticated.admit().await);
+        }
+        let servers = servers();
+        let (mut stream, theirs) = tokio::io::duplex(64 * 1024);
+        stream.write_all(authorized(&servers).as_bytes()).await.unwrap();
+        tokio::spawn(super::serve(theirs, admission, Arc::new(servers.clone())));
+        let mut buffer = [0; 1024];
+        let count = stream.read(&mut buffer).await.unwrap();
+        let answer = String::from_utf8_lossy(&buffer[..count]);
+        assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
