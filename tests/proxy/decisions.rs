@@ -12,6 +12,7 @@ use crate::{
 crate::trials!(
     a_renamed_skill_is_not_lost,
     a_range_is_left_only_if_the_user_agrees,
+    sources_of_projects_keep_their_decisions,
     declined_changes_are_listed,
     a_lock_file_cannot_name_any_number_of_commits,
     #[cfg(unix)]
@@ -110,6 +111,67 @@ fn a_range_is_left_only_if_the_user_agrees() {
     home.printed(&["update", "--latest", "--yes"]);
     let config = fs::read_to_string(home.config()).expect("a file");
     assert!(config.contains("#^2.0") && !config.contains("#^1.0"), "{config}");
+}
+
+/// `sources` and `projects` can contain the same source, in one version or in several.
+fn sources_of_projects_keep_their_decisions() {
+    let repository = three_skills();
+    let home = Home::new();
+    for tag in ["v1.0.0", "v2.0.0"] {
+        change_all(&repository, tag);
+        repository.git(&["tag", tag]);
+    }
+    let (first, second) = (repository.source("#^1.0"), repository.source("#^2.0"));
+    let write = |listed: &[&String], of_project: &String| {
+        let projects = json!([{ "path": "/work", "sources": [of_project] }]);
+        let listed: String = listed.iter().map(|source| format!("  - {source}\n")).collect();
+        home.write(&home.config(), &format!("sources:\n{listed}projects: {projects}\n"));
+    };
+    let decisions = |source: &String| lock(&home)["sources"][source]["decisions"]["pinned"].clone();
+    write(&[&first], &second);
+    home.printed(&["update", "--yes"]);
+    for source in [&first, &second] {
+        home.printed(&["sources", "pin", "plan", "--from", source]);
+    }
+    let pinned = json!(["plan"]);
+    let before = lock(&home);
+    assert_eq!([&first, &second].map(decisions), [&pinned, &pinned].map(Clone::clone), "{before}");
+    // The new version of the first source is that of the project.
+    let errors = home.fails(&["update", "--latest", "--yes"], 2);
+    assert!(
+        errors.contains(&format!("`{second}` is already in")) && errors.contains("in an editor"),
+        "{errors}"
+    );
+    assert_eq!(lock(&home), before);
+    // A project has the range as well.
+    write(&[&first, &second], &first);
+    let text = fs::read_to_string(home.config()).expect("a file");
+    let output = home.run(&["update", "--latest", "--yes", &first]);
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+    assert!(said.contains(&format!("replace `{first}` with `{second}` in an editor")), "{said}");
+    assert_eq!((lock(&home), fs::read_to_string(home.config()).expect("a file")), (before.clone(), text));
+    // If a source is removed, its version stays while a project needs it.
+    let removed = |source: &String, code: i32, words: &str| {
+        let output = home.run(&["remove", source]);
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+        assert!(output.status.code() == Some(code) && said.contains(words), "{source}: {said}");
+    };
+    let used = format!("`{first}` is still used, because `projects` in ");
+    write(&[&first], &first);
+    removed(&first, 0, &used);
+    assert_eq!(decisions(&first), pinned);
+    let text = fs::read_to_string(home.config()).expect("a file");
+    removed(&first, 2, &used);
+    assert_eq!(
+        (decisions(&first), fs::read_to_string(home.config()).expect("a file")),
+        (pinned.clone(), text)
+    );
+    write(&[&first], &second);
+    removed(&first, 0, "Removed from ");
+    assert_eq!([&first, &second].map(decisions), [serde_json::Value::Null, pinned]);
+    write(&[&second], &"github:acme/skills".to_owned());
+    removed(&second, 0, "Removed from ");
+    assert_eq!(lock(&home)["sources"], json!({}));
 }
 
 /// A declined change is listed, also if the commit has been decided about.

@@ -13,7 +13,8 @@ use skills_core::{
 use skills_sources::{Address, AddressError, Decision, Offer, OfferedSkill, Pinned, SkillChange};
 
 use super::{
-    ApprovalArgs, CommonArgs, FetchArgs, Target, fetching_updater, filter, findings, keep_unseen, lock_error,
+    ApprovalArgs, CommonArgs, FetchArgs, Target, fetching_updater, filter, findings, is_at, keep_unseen,
+    lock_error,
     shadowed::{Shadowed, shadowed},
     show, source_error,
 };
@@ -87,7 +88,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let address = Address::parse(&source).map_err(|error| not_an_address(&source, error))?;
     let mut target = Target::read(&common)?;
     let path = shown_path(&target.path);
-    let is_there = |entry: &SourceEntry| is_at(entry, &address);
+    let is_there = |entry: &SourceEntry| has_place_of(entry, &address);
     if target.config.all_sources().any(is_there) {
         let hint = format!("use `acp-skills-proxy update '{address}'` to fetch changes");
         return Err(UsageError::new(format!("`{address}` is already in {path}")).hint(hint).into());
@@ -162,10 +163,9 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!approved && (!common.json || approval.yes))))
 }
 
-/// Returns true if an entry of the configuration is the source at `address`, also in another version.
-fn is_at(entry: &SourceEntry, address: &Address) -> bool {
-    entry.source == address.as_str()
-        || Address::parse(&entry.source).is_ok_and(|known| known.place() == address.place())
+/// Returns true if an entry of the configuration has the place of `address`, also in another form.
+fn has_place_of(entry: &SourceEntry, address: &Address) -> bool {
+    is_at(entry, address) || Address::parse(&entry.source).is_ok_and(|known| known.place() == address.place())
 }
 
 /// Explains that `source` is not an address.

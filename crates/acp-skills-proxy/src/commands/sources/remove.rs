@@ -8,7 +8,7 @@ use serde_json::json;
 use skills_core::text::shown_path;
 use skills_sources::Address;
 
-use super::{CommonArgs, Target, known, lock_error, named, tidy, updater};
+use super::{CommonArgs, Target, is_at, known, lock_error, named, tidy, updater};
 use crate::{error::UsageError, output};
 
 /// The flags of `remove`.
@@ -33,34 +33,46 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
     let target = Target::existing(&common)?;
     let matching = named(known(&target)?, &source)?;
     let updater = updater(&common)?;
-    let mut removed = Vec::new();
+    let (mut removed, mut kept) = (Vec::new(), Vec::new());
     for known in matching {
-        let is_in_config =
-            known.lock == target.lock() && target.config.all_sources().any(|entry| is(entry, &known.address));
+        let is = |entry: &SourceEntry| is_at(entry, &known.address);
+        let has_lock = known.lock == target.lock();
+        let is_listed = has_lock && target.config.sources.iter().any(is);
+        let is_in_projects = has_lock && target.is_in_projects(&known.address);
+        if is_in_projects {
+            kept.push(known.address.clone());
+        }
         let remove_from = |text: &str| {
             let failed = || not_removed(&target, &known.address);
             let mut text = text.to_owned();
             loop {
                 let sources = edit::sources(&text).ok_or_else(failed)?;
-                let Some(number) = sources.iter().position(|entry| is(entry, &known.address)) else {
+                let Some(number) = sources.iter().position(is) else {
                     return Ok(text);
                 };
                 text = edit::remove_source(&text, number).map_err(|_| failed())?;
             }
         };
-        if is_in_config {
+        if is_listed {
             // If we can't edit the configuration, fail here, before the lock file is written.
             if remove_from(&target.text)? == target.text {
                 return Err(not_removed(&target, &known.address).into());
             }
         }
-        if updater.forget(&known.lock, known.address.as_str()).map_err(lock_error)? {
+        // A project still needs its approved version.
+        if !is_in_projects && updater.forget(&known.lock, known.address.as_str()).map_err(lock_error)? {
             removed.push(known.lock.clone());
         }
-        if is_in_config {
+        if is_listed {
             target.change(&updater, remove_from)?;
             removed.push(target.path.clone());
         }
+    }
+    if let Some(address) = kept.first().filter(|_| removed.is_empty()) {
+        return Err(still_used(&target, address).into());
+    }
+    for address in &kept {
+        output::note(&still_used(&target, address).to_string());
     }
     removed.dedup();
     tidy(&updater);
@@ -73,9 +85,11 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns true if the entry has this address.
-fn is(entry: &SourceEntry, address: &Address) -> bool {
-    Address::parse(&entry.source).is_ok_and(|parsed| parsed == *address)
+/// Returns the error for a source of `projects`.
+fn still_used(target: &Target, address: &Address) -> UsageError {
+    let path = shown_path(&target.path);
+    UsageError::new(format!("`{address}` is still used, because `projects` in {path} contains it"))
+        .hint("remove it from `projects` in an editor, then retry")
 }
 
 /// Returns the error for a source that can't be removed automatically, for example because its list has an unsupported format.

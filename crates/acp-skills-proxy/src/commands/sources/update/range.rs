@@ -6,11 +6,12 @@ use acp_skills::config::{SourceAccess, edit};
 use skills_core::text::{shown, shown_path};
 use skills_sources::{Address, Updater};
 
-use super::super::{Known, Target, lock_error, source_error};
+use super::super::{Known, Target, is_at, lock_error, source_error};
 use crate::{error::UsageError, output};
 
 /// Replaces the address of a source with one whose range contains the highest version. Returns the old address, or `None` if the range
-/// contains this version already. The range of a `--source` flag can't be changed here, so such a source stays as it is.
+/// contains this version already. The range of a `--source` flag or in `projects` can't be changed here, so such a source stays as it
+/// is.
 ///
 /// # Errors
 /// Returns an error if the source can't be reached, or if the configuration also has the new address.
@@ -22,17 +23,26 @@ pub(super) fn leave(
     let plain = (!source.uses_configuration).then(|| updater.accessing(Arc::new(SourceAccess::default())));
     let updater = plain.as_ref().unwrap_or(updater);
     let Some(newer) = updater.beyond_range(&source.address).map_err(source_error)? else { return Ok(None) };
+    let (old, new) = (shown(source.address.as_str()), shown(newer.as_str()));
     if source.lock != target.lock() {
-        let (old, new) = (shown(source.address.as_str()), shown(newer.as_str()));
         output::note(&format!("`{old}` is not in the configuration file; use `--source {new}` instead"));
         return Ok(None);
     }
-    let sources = edit::sources(&target.text).unwrap_or_default();
-    if sources.iter().any(|entry| entry.source == newer.as_str()) {
-        let (old, new) = (shown(source.address.as_str()), shown(newer.as_str()));
-        return Err(UsageError::new(format!("`{new}` is already in {}", shown_path(&target.path)))
-            .hint(format!("remove `{old}` with `acp-skills-proxy remove`"))
-            .into());
+    let path = shown_path(&target.path);
+    if target.is_in_projects(&source.address) {
+        // The approval of the old address belongs to both lists.
+        output::note(&format!(
+            "replace `{old}` with `{new}` in an editor, because `projects` in {path} contains it"
+        ));
+        return Ok(None);
+    }
+    if target.config.all_sources().any(|entry| is_at(entry, &newer)) {
+        let hint = if target.is_in_projects(&newer) {
+            format!("replace `{old}` with `{new}` in an editor")
+        } else {
+            format!("remove `{old}` with `acp-skills-proxy remove`")
+        };
+        return Err(UsageError::new(format!("`{new}` is already in {path}")).hint(hint).into());
     }
     Ok(Some(std::mem::replace(&mut source.address, newer)))
 }
