@@ -279,27 +279,35 @@ fn the_catalog_of_rmcp() {
 /// A server could otherwise copy a name, so that the user trusts both skills.
 /// The user takes the trust back in another process, which has no directory of skills that would be watched.
 fn decisions_reach_other_processes() {
-    let skills = Skills::new();
-    let server = Server::with_refunds();
-    let kit = json!({ "name": "docs", "description": "d", "mcp": { "url": server.url, "skills": true } });
-    let config = skills.write("skills.yaml", &json!({ "skills": [kit] }).to_string());
-    let start = || open(proxy(&skills).flag("--config", &config), &[]);
-    let (mut first, _) = start();
-    let (mut second, connection) = start();
-    trust_all(&mut first);
-    let mut wait_until = |is_served: bool| {
-        let deadline = Instant::now() + DEADLINE;
-        while activate(&mut second, &connection, "refunds").1 == is_served {
-            assert!(Instant::now() < deadline, "the decision has no effect: {is_served}");
+    for is_of_editor in [false, true] {
+        let skills = Skills::new();
+        let server = Server::with_refunds();
+        let kit = json!({ "name": "docs", "description": "d", "mcp": { "url": server.url, "skills": true } });
+        let config = skills.write("skills.yaml", &json!({ "skills": [kit] }).to_string());
+        let start = || {
+            if is_of_editor {
+                open(proxy(&skills).arg("--mcp-skills"), &[server.entry("docs")])
+            } else {
+                open(proxy(&skills).flag("--config", &config), &[])
+            }
+        };
+        let (mut first, _) = start();
+        let (mut second, connection) = start();
+        trust_all(&mut first);
+        let mut wait_until = |is_served: bool| {
+            let deadline = Instant::now() + DEADLINE;
+            while activate(&mut second, &connection, "refunds").1 == is_served {
+                assert!(Instant::now() < deadline, "the decision has no effect: {is_of_editor} {is_served}");
+            }
+        };
+        wait_until(true);
+        let said = first.ask("/skills untrust refunds");
+        assert!(said.starts_with("`refunds` is no longer trusted."), "{said}");
+        wait_until(false);
+        for mut fixture in [first, second] {
+            fixture.editor.unread();
+            fixture.finish();
         }
-    };
-    wait_until(true);
-    let said = first.ask("/skills untrust refunds");
-    assert!(said.starts_with("`refunds` is no longer trusted."), "{said}");
-    wait_until(false);
-    for mut fixture in [first, second] {
-        fixture.editor.unread();
-        fixture.finish();
     }
 }
 

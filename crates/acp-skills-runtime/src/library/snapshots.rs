@@ -194,11 +194,11 @@ impl Watched for Snapshots {
         }
         // Also watch the trust files, as the user can decide in a session of another proxy process.
         for file in self.servers.trust_files() {
-            coverage.add_file(&file);
+            coverage.add_decisions(file);
         }
         for projects in finder.projects.values() {
             for file in finder.skills.trust_files(projects) {
-                coverage.add_file(&file);
+                coverage.add_decisions(file);
             }
             for (search, found) in projects.iter() {
                 coverage.add_search(&search.discovery, &found.visits);

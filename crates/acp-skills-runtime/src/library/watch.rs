@@ -9,7 +9,7 @@
 //!
 //! A thread waits for changes, starts a new search, and updates the watches. If a directory changes just before we
 //! start to watch it, there is no event. To avoid missing this change, each newly watched directory is searched
-//! again.
+//! again, and each new file with decisions of the user is read again.
 
 mod coverage;
 mod debounce;
@@ -87,7 +87,7 @@ fn watch(
             coverage.add_parents(platform.one_level);
         }
         let mut changes = watches.update(&coverage);
-        debounce.set_coverage(coverage);
+        changes.extend(debounce.set_coverage(coverage));
         // Make sure not to hold the library while we wait, so that it can be dropped. This will close the debounce
         // and end the loop.
         drop(here);

@@ -18,10 +18,14 @@ use skills_core::{
 
 use crate::library::project_tree::is_in_tree;
 
-/// The directories to check for changes, by canonical path. There can be ten thousand of these, so paths are shared
-/// with the search to save memory.
+/// The directories to check for changes.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::library) struct Coverage(HashMap<Arc<Path>, Interest>);
+pub(in crate::library) struct Coverage {
+    /// The directories by canonical path. There can be ten thousand of these, so paths are shared with the search to save memory.
+    directories: HashMap<Arc<Path>, Interest>,
+    /// The files with decisions of the user, which need not exist.
+    decisions: HashSet<PathBuf>,
+}
 
 /// The changes that matter in a directory.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -83,6 +87,18 @@ impl Coverage {
         }
     }
 
+    /// Adds a file with decisions of the user.
+    pub(in crate::library) fn add_decisions(&mut self, path: PathBuf) {
+        self.add_file(&path);
+        self.decisions.insert(path);
+    }
+
+    /// Returns the files with decisions that `before` did not cover, and that may have changed in the meantime.
+    pub(super) fn new_decisions(&self, before: &Self) -> Changes {
+        let trees = self.decisions.difference(&before.decisions).cloned().collect();
+        Changes { trees, ..Changes::default() }
+    }
+
     /// Adds the directories that a search has visited, and those in which it would find more if they were created.
     pub(in crate::library) fn add_search(&mut self, discovery: &Discovery, visits: &DiscoveryCache) {
         for seen in visits.directories() {
@@ -117,19 +133,19 @@ impl Coverage {
     /// recursive watch covers a whole tree.
     pub(super) fn watches(&self, one_level: bool) -> HashMap<&Arc<Path>, RecursiveMode> {
         if one_level {
-            return self.0.keys().map(|dir| (dir, RecursiveMode::NonRecursive)).collect();
+            return self.directories.keys().map(|dir| (dir, RecursiveMode::NonRecursive)).collect();
         }
-        let searched = self.0.iter().filter(|(_, interest)| interest.directories || interest.tree);
+        let searched = self.directories.iter().filter(|(_, interest)| interest.directories || interest.tree);
         let searched: HashSet<&Path> = searched.map(|(dir, _)| &**dir).collect();
         let is_seen = |dir: &Path| dir.ancestors().skip(1).any(|above| searched.contains(above));
         let mode = |dir: &Path| {
             if searched.contains(dir) { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive }
         };
-        self.0.keys().filter(|dir| !is_seen(dir)).map(|dir| (dir, mode(dir))).collect()
+        self.directories.keys().filter(|dir| !is_seen(dir)).map(|dir| (dir, mode(dir))).collect()
     }
 
     fn at(&mut self, dir: impl Into<Arc<Path>>) -> &mut Interest {
-        self.0.entry(dir.into()).or_default()
+        self.directories.entry(dir.into()).or_default()
     }
 
     /// Adds the nearest existing parent of `path`, because that is where the missing part will be created.
@@ -176,18 +192,18 @@ impl Coverage {
     /// searched.
     fn is_of_tree(&self, path: &Path, name: &OsStr) -> bool {
         PROJECT_ENTRIES.iter().any(|entry| name == *entry)
-            || is_in_tree(name) && (self.0.contains_key(path) || path.is_dir())
+            || is_in_tree(name) && (self.directories.contains_key(path) || path.is_dir())
     }
 
     fn add_change(&self, path: &Path, change: Change, changes: &mut Changes) {
-        if self.0.get(path).is_some_and(|interest| interest.skill) {
+        if self.directories.get(path).is_some_and(|interest| interest.skill) {
             match change {
                 Change::Existence => changes.trees.insert(path.to_owned()),
                 _ => changes.directories.insert(path.to_owned()),
             };
         }
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return };
-        let Some(interest) = self.0.get(dir) else { return };
+        let Some(interest) = self.directories.get(dir) else { return };
         if interest.skill && is_skill_file(name) {
             changes.directories.insert(dir.to_owned());
             return;

@@ -1,6 +1,9 @@
 //! [`Debounce`]: collects changes until they have settled.
 
-use std::time::{Duration, Instant};
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use skills_core::discovery::Changes;
@@ -65,7 +68,7 @@ impl Pending {
     /// Takes all changes if they have settled at `now`.
     pub(super) fn take_settled(&mut self, now: Instant) -> Option<Changes> {
         self.due().filter(|due| *due <= now)?;
-        Some(std::mem::take(self).changes)
+        Some(mem::take(self).changes)
     }
 }
 
@@ -91,9 +94,12 @@ impl Debounce {
         }
     }
 
-    /// Sets the coverage by which new events are judged.
-    pub(super) fn set_coverage(&self, coverage: Coverage) {
-        self.state().coverage = coverage;
+    /// Sets the coverage by which new events are judged. Returns the files with decisions that it adds, because earlier events about
+    /// them were ignored.
+    pub(super) fn set_coverage(&self, coverage: Coverage) -> Changes {
+        let mut state = self.state();
+        let before = mem::replace(&mut state.coverage, coverage);
+        state.coverage.new_decisions(&before)
     }
 
     /// Records that there are new directories to watch.
@@ -124,7 +130,7 @@ impl Debounce {
                 state.pending = Pending::default();
                 return Some(Changes::everything());
             }
-            if std::mem::take(&mut state.recheck) {
+            if mem::take(&mut state.recheck) {
                 return Some(Changes::default());
             }
             let next = state.pending.due().into_iter().chain(search_all_at).min();

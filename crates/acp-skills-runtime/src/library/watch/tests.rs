@@ -8,7 +8,7 @@ use std::{
 
 use notify::{
     Config, Event, EventHandler, EventKind, NullWatcher, RecursiveMode, WatcherKind,
-    event::{ModifyKind, RemoveKind},
+    event::{CreateKind, ModifyKind, RemoveKind},
 };
 use parking_lot::Mutex;
 use skills_core::{
@@ -51,6 +51,8 @@ impl Watcher for System {
 struct Skills {
     root: PathBuf,
     named: PathBuf,
+    /// A file with decisions, from the second round on.
+    decisions: Option<PathBuf>,
     debounce: Arc<Debounce>,
     events: Mutex<Vec<Event>>,
     rescans: Mutex<Vec<Changes>>,
@@ -82,12 +84,24 @@ impl Skills {
         let mut coverage = Coverage::default();
         coverage.add_search(&discovery, &cache);
         coverage.add_named(&self.named);
+        if let Some(file) = self.decisions.clone().filter(|_| !self.rescans.lock().is_empty()) {
+            coverage.add_decisions(file);
+        }
         coverage
     }
 }
 
 /// Runs the loop while `events` happen one after another. Returns the searches and the watcher.
 fn run(platform: Platform, events: impl Fn(&Path) -> Vec<Event>) -> (Vec<Changes>, System, PathBuf) {
+    run_with(platform, None, events)
+}
+
+/// The same with a file of decisions, which is of interest from the second round on.
+fn run_with(
+    platform: Platform,
+    decisions: Option<&str>,
+    events: impl Fn(&Path) -> Vec<Event>,
+) -> (Vec<Changes>, System, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let base = dunce::canonicalize(directory.path()).unwrap();
     for dir in ["root/a", "root/deep/b", "elsewhere/named"] {
@@ -104,6 +118,7 @@ fn run(platform: Platform, events: impl Fn(&Path) -> Vec<Event>) -> (Vec<Changes
     let library = Arc::new(Skills {
         root: base.join("root"),
         named: base.join("elsewhere/named"),
+        decisions: decisions.map(|file| base.join(file)),
         debounce: Arc::clone(&debounce),
         events: Mutex::new(events),
         rescans: Mutex::default(),
@@ -122,6 +137,17 @@ fn a_newly_watched_directory_is_searched_once() {
         assert_eq!(rescans.len(), 1, "{platform:?}: {rescans:#?}");
         assert_eq!(system.attempts.load(Ordering::Relaxed), watches, "{platform:?}");
     }
+}
+
+/// The file could have changed before the loop knew about it, although its directory was watched.
+#[test]
+fn a_new_file_with_decisions_is_read_once() {
+    let written = |path: PathBuf| Event::new(EventKind::Create(CreateKind::File)).add_path(path);
+    let (rescans, _, base) = run_with(Platform::LINUX, Some("elsewhere/named/trust.json"), |base| {
+        vec![written(base.join("elsewhere/named/trust.json"))]
+    });
+    let expected = Changes { trees: [base.join("elsewhere/named/trust.json")].into(), ..Changes::default() };
+    assert_eq!(rescans[1..], [expected]);
 }
 
 #[test]
