@@ -154,6 +154,9 @@ fn commands_follow_the_policy() {
     // The commands of assertions belong to the skill like its scripts.
     machine.write("scripts: sandbox");
     assert_refused(&machine.says(&["eval", dir, "--allow", "checks", "--dry-run"]).1, "`scripts: sandbox`");
+    machine.write("scripts: never");
+    assert_refused(&machine.says(&["eval", dir, "--allow-scripts", "--dry-run"]).1, "`scripts: never`");
+    machine.write("scripts: sandbox");
     let (_, text) = machine.says(&["eval", dir, "--dry-run"]);
     assert!(!text.contains("refused"), "{text}");
     // A new description is evaluated in a copy of the skill, and not in the directory that the policy allows.
@@ -315,8 +318,36 @@ fn only_versions_of_the_administrator() {
     assert!(text.contains("Review one") && !text.contains("Evil"), "{text}");
     fixture.editor.unread();
     fixture.editor.finish();
-    // Another source is not approved by naming it.
+    // The commands show the version that sessions use.
+    let approved = administrator.pinned(&lock, &source).expect("a commit");
+    let (_, text) = machine.says(&["why", "review", "--source", &source]);
+    assert!(text.contains(&approved) && text.contains("in /etc/acp-skills-proxy/skills.lock"), "{text}");
+    let (_, text) = machine.says(&["sources"]);
+    assert!(text.contains(&approved[..12]) && text.contains("/etc/acp-skills-proxy/skills.lock"), "{text}");
+    // Another source is refused, also if the user has approved it.
     let other = Repository::review();
-    let (_, text) = machine.says(&["list", "--source", &other.source("")]);
-    assert!(text.contains("is not approved: it is not in /etc/acp-skills-proxy/skills.lock"), "{text}");
+    let other = other.source("");
+    machine.home.printed(&["add", "--yes", &other]);
+    for arguments in
+        [&["list", "--source", &other] as &[&str], &["list"], &["list", "--locked"], &["why", "review"]]
+    {
+        let (_, text) = machine.says(arguments);
+        assert_refused(&text, "`sources.lock`");
+        let why =
+            format!("source `{other}` is refused by policy (it is not in /etc/acp-skills-proxy/skills.lock)");
+        assert!(text.contains(&why) && !text.contains("acp-skills-proxy update"), "{arguments:?}: {text}");
+    }
+    let events = machine.events();
+    let proxy = machine.proxy().flag("--source", &other).flag("--events", &events);
+    let mut fixture = Fixture::over_http(proxy);
+    fixture.new_session("s");
+    wait_for_overview(&mut fixture, "`sources.lock`");
+    fixture.editor.unread();
+    fixture.editor.finish();
+    assert!(machine.recorded().iter().any(|reason| reason.contains("`sources.lock`")));
+    // A broken file of the administrator is not replaced by the last one.
+    machine.setup = "echo x > skills.lock".to_owned();
+    let (_, text) = machine.says(&["list", "--source", &source]);
+    assert!(!text.contains("Reviews code.") && !text.contains("the last readable version"), "{text}");
+    assert!(text.contains("its sources are ignored until it is repaired"), "{text}");
 }

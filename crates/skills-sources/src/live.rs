@@ -262,9 +262,7 @@ impl Sources {
     fn failed(&self, state: &mut State, number: usize, error: &SourceError) {
         state.statuses[number] = match error {
             SourceError::NotApproved { .. } => Status::Unapproved,
-            error => {
-                Status::Failed(Diagnostic::error("source-unavailable", error.to_string()).help(error.hint()))
-            }
+            error => Status::Failed(loading::finding("source-unavailable", error)),
         };
         self.assemble(state);
     }
@@ -333,7 +331,8 @@ impl Sources {
             let Some(pinned) = lock_file.get(spec.address.as_str()).or_else(|| unsaved.get(&number)) else {
                 // If this process has used the source, its approval was taken back since.
                 let is_lost = || in_use.contains_key(&number) || fetch::waits_now(spec, store);
-                let waits = broken.is_none() && !self.0.options.locked && is_lost();
+                let options = &self.0.options;
+                let waits = broken.is_none() && (options.is_governed() || !options.locked && is_lost());
                 statuses.push(if waits { Status::Unapproved } else { old });
                 continue;
             };
@@ -353,7 +352,7 @@ impl Sources {
         }
         for (path, error) in locks.into_iter().filter_map(|(path, (_, error))| Some((path, error?))) {
             let has_last = self.0.store.as_ref().is_some_and(|store| LockFile::has_last(path, store.dir()));
-            let meanwhile = if has_last {
+            let meanwhile = if has_last && !self.0.options.is_governed() {
                 "using the last readable version"
             } else {
                 "its sources are ignored until it is repaired"

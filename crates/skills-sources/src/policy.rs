@@ -110,10 +110,14 @@ impl Refusal {
     pub const HINT: &'static str =
         "ask the administrator of this machine; `acp-skills-proxy policy show` lists the rules";
 
+    /// Returns the finding about something that is not used because of this refusal.
+    pub fn finding(&self) -> Diagnostic {
+        Diagnostic::error(REFUSED_BY_POLICY, self.to_string()).help(Self::HINT)
+    }
+
     /// Returns the record of something at `path` that is not used because of this refusal.
     pub fn skipped(&self, path: impl Into<PathBuf>) -> Skipped {
-        let finding = Diagnostic::error(REFUSED_BY_POLICY, self.to_string()).help(Self::HINT);
-        Skipped::new(path, vec![finding])
+        Skipped::new(path, vec![self.finding()])
     }
 }
 
@@ -197,6 +201,12 @@ impl Policy {
     /// Returns the lock file of the administrator. Only the versions in it are used.
     pub fn lock(&self) -> Option<&Path> {
         self.lock.as_deref()
+    }
+
+    /// Returns the refusal of a source that is not in the lock file of the administrator. `None` if there is no such file.
+    pub fn not_in_lock(&self, address: &Address) -> Option<Refusal> {
+        let why = format!("it is not in {}", shown_path(self.lock()?));
+        Some(Refusal { why, ..self.refusal(format!("source `{}`", shown(address.as_str())), "sources.lock") })
     }
 
     /// Returns true if sessions need telemetry.

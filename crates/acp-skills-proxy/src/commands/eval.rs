@@ -136,18 +136,23 @@ async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Resu
     Ok((report, interrupted.get()))
 }
 
-/// Checks that the policy of this machine allows programs that the author of the skill chose, such as the commands of assertions. They
-/// belong to the skill like its scripts.
-fn permit(allow: Allow) -> anyhow::Result<()> {
+/// Checks that the policy of this machine allows the programs that the author of the skill chose, such as the commands of assertions.
+/// They belong to the skill like its scripts.
+fn permit(allow: Allow, allow_scripts: bool) -> anyhow::Result<()> {
     let flag = match allow {
-        Allow { checks: true, .. } => "`--allow checks`",
-        Allow { settings: true, .. } => "`--allow settings`",
-        _ => return Ok(()),
+        Allow { checks: true, .. } => Some("`--allow checks`"),
+        Allow { settings: true, .. } => Some("`--allow settings`"),
+        _ => None,
     };
-    match Policy::load()? {
-        Some(policy) if policy.scripts() != Scripts::Allowed => {
+    if flag.is_none() && !allow_scripts {
+        return Ok(());
+    }
+    let Some(policy) = Policy::load()? else { return Ok(()) };
+    match (policy.scripts(), flag) {
+        (Scripts::Never | Scripts::Sandbox, Some(flag)) => {
             Err(policy.script(flag, "the programs cannot run in the sandbox of scripts").into())
         }
+        (Scripts::Never, None) => Err(policy.script("`--allow-scripts`", "").into()),
         _ => Ok(()),
     }
 }
@@ -157,6 +162,7 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     let EvalArgs {
         skill, agents, cases, runs, results, catalog, server, allow_scripts, log, command, ..
     } = args;
+    permit(allow(&agents.allow), allow_scripts)?;
     let scripts = ScriptArgs { allow_scripts, ..ScriptArgs::default() };
     let session = SessionArgs { catalog, server, scripts, ..SessionArgs::default() };
     let mut config = ProxyArgs { session, log, ..ProxyArgs::default() }.config()?;
@@ -175,7 +181,6 @@ fn evaluation(args: EvalArgs) -> anyhow::Result<Evaluation> {
     options.seed = cases.seed;
     options.policy = settings.policy;
     options.allow = allow(&agents.allow);
-    permit(options.allow)?;
     options.grader = match agents.grader {
         _ if agents.no_grader => Grader::Nobody,
         Some(command) => Grader::Command(words(&command)?),

@@ -58,20 +58,20 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
             if let Some(broken) = broken {
                 return Err(broken.into());
             }
-            if options.locked {
+            if options.locked && !options.is_governed() {
                 return Err(SourceError::NotLocked {
                     address: spec.address.to_string(),
                     path: spec.lock.clone(),
                 });
             }
             if waits(spec, store) {
-                return Err(not_approved(spec));
+                return Err(not_approved(spec, options));
             }
             let Current { mut pinned, checkout, archives } = pin_now(spec, store, options)?;
             if let (Some(checkout), Pinned::Git(git)) = (&checkout, &mut pinned) {
                 warn_of_risks(&spec.address, &load::hold_back_risks(&checkout.root, git));
             }
-            let approved = approve_first(spec, pinned, store);
+            let approved = approve_first(spec, pinned, store, options);
             if let (Place::Web(url), Ok(Fetched { pinned: Pinned::Web(web), .. })) =
                 (spec.address.place(), &approved)
             {
@@ -197,18 +197,27 @@ fn is_not_in(spec: &Spec) -> bool {
     LockFile::read(&spec.lock).is_ok_and(|lock_file| lock_file.get(spec.address.as_str()).is_none())
 }
 
-/// Returns the error for a source that waits for its approval.
-pub(super) fn not_approved(spec: &Spec) -> SourceError {
-    SourceError::NotApproved {
-        address: spec.address.to_string(),
-        path: spec.lock.clone(),
-        is_named: spec.is_named,
-    }
+/// Returns the error for a source that waits for its approval, or that is not in the lock file of an administrator.
+pub(super) fn not_approved(spec: &Spec, options: &Options) -> SourceError {
+    let refusal = options.policy.as_ref().and_then(|policy| policy.not_in_lock(&spec.address));
+    refusal.map_or_else(
+        || SourceError::NotApproved {
+            address: spec.address.to_string(),
+            path: spec.lock.clone(),
+            is_named: spec.is_named,
+        },
+        SourceError::Refused,
+    )
 }
 
 /// Writes the first version of a source to the lock file. If another process has written one in the meantime, we use that
 /// version instead.
-fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Result<Fetched, SourceError> {
+fn approve_first(
+    spec: &Spec,
+    pinned: Pinned,
+    store: &Store,
+    options: &Options,
+) -> Result<Fetched, SourceError> {
     let key = spec.address.as_str();
     let named = NamedSources::beside(&spec.lock);
     let write = |lock_file: &mut LockFile| {
@@ -216,7 +225,7 @@ fn approve_first(spec: &Spec, pinned: Pinned, store: &Store) -> Result<Fetched, 
             return Ok(theirs.clone());
         }
         if named.contains(key) {
-            return Err(not_approved(spec));
+            return Err(not_approved(spec, options));
         }
         // Make sure to do this first. If we're killed in between, the source just has to be approved with `update`.
         named.insert(key).map_err(|source| named.unwritable(source))?;

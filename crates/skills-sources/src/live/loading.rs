@@ -15,6 +15,7 @@ use skills_core::{
 
 use super::{
     super::{
+        SourceError,
         load::{self, Wanted},
         lockfile::{LockError, LockFile, Pinned},
         store::Store,
@@ -48,8 +49,24 @@ impl Options {
     /// because users can change the copy of the last version.
     pub(super) fn lock_file(&self, path: &Path, store: &Store) -> (LockFile, Option<LockError>) {
         let (lock_file, broken) = LockFile::read_or_last(path, store.dir());
-        let is_governed = self.policy.as_ref().is_some_and(|policy| policy.lock().is_some());
-        if broken.is_some() && is_governed { (LockFile::default(), broken) } else { (lock_file, broken) }
+        if broken.is_some() && self.is_governed() {
+            (LockFile::default(), broken)
+        } else {
+            (lock_file, broken)
+        }
+    }
+
+    /// Returns true if the lock file is that of an administrator.
+    pub(super) fn is_governed(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.lock().is_some())
+    }
+}
+
+/// Returns the finding about a source that can't be used.
+pub(super) fn finding(code: &'static str, error: &SourceError) -> Diagnostic {
+    match error {
+        SourceError::Refused(refusal) => refusal.finding(),
+        error => Diagnostic::error(code, error.to_string()).help(error.hint()),
     }
 }
 
@@ -62,7 +79,7 @@ impl Sources {
         self.with_state(|state| {
             let specs = self.0.specs.iter().zip(&state.statuses);
             let unapproved = specs.filter(|(_, status)| matches!(status, Status::Unapproved));
-            unapproved.map(|(spec, _)| message(&fetch::not_approved(spec))).collect()
+            unapproved.map(|(spec, _)| message(&fetch::not_approved(spec, &self.0.options))).collect()
         })
     }
 
@@ -100,8 +117,7 @@ impl Sources {
                     format!("fetching {} in the background", spec.address),
                 ),
                 Status::Unapproved => {
-                    let error = fetch::not_approved(spec);
-                    Diagnostic::error("source-not-approved", error.to_string()).help(error.hint())
+                    finding("source-not-approved", &fetch::not_approved(spec, &self.0.options))
                 }
                 Status::Failed(why) => why.clone(),
             };

@@ -9,7 +9,7 @@ use skills_core::text::{shown, shown_path};
 use skills_sources::Pinned;
 
 use super::{
-    CommonArgs, Target, known,
+    CommonArgs, Target, as_used, known,
     pin::{self, PinArgs},
     updater, with_pinned,
 };
@@ -97,7 +97,7 @@ pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut rows = Vec::new();
-    for (source, pinned) in with_pinned(known(&target)?)? {
+    for (source, pinned) in with_pinned(as_used(known(&target)?)?)? {
         let approved = pinned.as_ref().and_then(|pinned| updater.approved(&source.address, pinned));
         let skills = approved.map(|offer| offer.skills.len());
         let available = pinned.as_ref().and_then(|pinned| updater.news(&source.address, pinned));

@@ -14,7 +14,7 @@ use skills_core::{
 };
 use skills_sources::{LockFile, Updater, trust, user_lock};
 
-use super::{CommonArgs, Known, Target, known, pin, source_error};
+use super::{CommonArgs, Known, Target, as_used, known, pin, source_error};
 use crate::{
     args::{LogArgs, ProxyArgs, SessionArgs},
     commands::skills::{self, Loaded},
@@ -98,7 +98,10 @@ pub(crate) fn run(args: WhyArgs) -> anyhow::Result<ExitCode> {
     let config = ProxyArgs { session, log: messages, ..ProxyArgs::default() }.config()?;
     log::start(&config)?;
     let mut reasons = filtered(&config, &name)?;
-    let approved = approvals(&common, &name)?;
+    let updater = Updater::new(None).map_err(source_error)?;
+    let approved = pin::approved(sources(&common)?, &updater, &name)?;
+    // With a lock file of an administrator, the approvals of the user have no effect.
+    let effective = pin::approved(as_used(sources(&common)?)?, &updater, &name)?;
     let is_listed = |known: &Known| config.all_sources().any(|entry| entry.source == known.address.as_str());
     for skill in &approved {
         let source = &skill.source;
@@ -123,7 +126,7 @@ pub(crate) fn run(args: WhyArgs) -> anyhow::Result<ExitCode> {
             place: place(skill),
         }),
         shadows: shadows.map(|other| located(&loaded, other.path.as_deref())).collect(),
-        approvals: approved.iter().map(approval).collect(),
+        approvals: effective.iter().map(approval).collect(),
         reasons,
         name: used.map_or(name, |skill| skill.name.to_string()),
     };
@@ -150,19 +153,17 @@ fn filtered(config: &Config, name: &str) -> anyhow::Result<Vec<String>> {
     Ok(Vec::from_iter(is_out.then(|| "`include` or `exclude` leaves it out".to_owned())))
 }
 
-/// Returns the approvals in the lock files of the configuration and of the user.
-fn approvals(common: &CommonArgs, name: &str) -> anyhow::Result<Vec<pin::Approved>> {
-    let updater = Updater::new(None).map_err(source_error)?;
-    let sources = match Target::read(common) {
-        Ok(target) => known(&target)?,
+/// Returns the sources of the configuration and of the user.
+fn sources(common: &CommonArgs) -> anyhow::Result<Vec<Known>> {
+    match Target::read(common) {
+        Ok(target) => known(&target),
         // With `--no-config`, there is only the user's lock file.
         Err(_) if common.config.no_config => {
             let lock = LockFile::read(&user_lock()).map_err(super::lock_error)?;
-            lock.sources().filter_map(Known::of_user).collect()
+            Ok(lock.sources().filter_map(Known::of_user).collect())
         }
-        Err(error) => return Err(error),
-    };
-    pin::approved(sources, &updater, name)
+        Err(error) => Err(error),
+    }
 }
 
 fn approval(skill: &pin::Approved) -> Approval {
