@@ -124,8 +124,8 @@ fn sources_of_projects_keep_their_decisions() {
     let (first, second) = (repository.source("#^1.0"), repository.source("#^2.0"));
     let write = |listed: &[&String], of_project: &String| {
         let projects = json!([{ "path": "/work", "sources": [of_project] }]);
-        let listed: String = listed.iter().map(|source| format!("  - {source}\n")).collect();
-        home.write(&home.config(), &format!("sources:\n{listed}projects: {projects}\n"));
+        let listed: Vec<_> = listed.iter().map(|source| format!("- {source}")).collect();
+        home.write(&home.config(), &format!("sources:\n{}\nprojects: {projects}\n", listed.join("\n")));
     };
     let decisions = |source: &String| lock(&home)["sources"][source]["decisions"]["pinned"].clone();
     write(&[&first], &second);

@@ -346,7 +346,7 @@ fn only_versions_of_the_administrator() {
     fixture.editor.finish();
     assert!(machine.recorded().iter().any(|reason| reason.contains("`sources.lock`")));
     // A broken file of the administrator is not replaced by the last one.
-    machine.setup = "echo x > skills.lock".to_owned();
+    "echo x > skills.lock".clone_into(&mut machine.setup);
     let (_, text) = machine.says(&["list", "--source", &source]);
     assert!(!text.contains("Reviews code.") && !text.contains("the last readable version"), "{text}");
     assert!(text.contains("its sources are ignored until it is repaired"), "{text}");

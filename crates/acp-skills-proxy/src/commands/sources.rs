@@ -50,9 +50,7 @@ use skills_core::{
 use skills_sources::{
     Address, LockFile, Offer, Pinned, SkillChange, Updater,
     disk::{bounded, locations},
-    lock_beside, named_sources,
-    policy::Policy,
-    required_lock, user_lock,
+    lock_beside, named_sources, required_lock, user_lock,
 };
 
 use self::approval::ApprovalArgs;
@@ -289,24 +287,6 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
         }
     }
     Ok(known)
-}
-
-/// Replaces the lock files by that of an administrator, if there is one, because sessions only use the versions in it.
-///
-/// # Errors
-/// Returns an error if the policy of this machine can't be used.
-pub(super) fn as_used(known: Vec<Known>) -> anyhow::Result<Vec<Known>> {
-    let policy = Policy::load().map_err(|error| source_error(error.into()))?;
-    let Some(lock) = policy.as_ref().and_then(Policy::lock) else { return Ok(known) };
-    let mut used: Vec<Known> = Vec::new();
-    for mut source in known {
-        lock.clone_into(&mut source.lock);
-        match used.iter_mut().find(|other| other.address == source.address) {
-            Some(same) => same.wanted.append(&mut source.wanted),
-            None => used.push(source),
-        }
-    }
-    Ok(used)
 }
 
 /// Adds the approved version to each source. Each lock file is read once.

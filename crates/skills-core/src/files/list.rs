@@ -1,11 +1,14 @@
 //! Lists the files of a skill for the model.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use cap_std::fs::{Dir, DirEntry};
 use serde::Serialize;
 
-use super::{FileError, SKILL_FILE_NAMES, every::entries_of};
+use super::{
+    FileError, SKILL_FILE_NAMES,
+    every::{MAX_LINK_TIME, entries_of, resolve},
+};
 use crate::{order, skill::Guard};
 
 /// The maximum number of entries that one listing reads.
@@ -53,6 +56,7 @@ impl Listing {
 pub(super) fn list(root: &Dir, guard: Option<&Guard>, max: usize) -> Listing {
     let mut listing = Listing { files: Vec::new(), more: 0, complete: true };
     let mut seen = 0;
+    let mut links = MAX_LINK_TIME;
     // Walk breadth-first, so that a walk that reaches its limit has seen the files near the root. Only one directory is open at a time.
     let mut dirs = VecDeque::from([(String::new(), 0)]);
     while let Some((above, depth)) = dirs.pop_front() {
@@ -95,23 +99,29 @@ pub(super) fn list(root: &Dir, guard: Option<&Guard>, max: usize) -> Listing {
             }
             let path = format!("{prefix}{name}");
             if guard.is_none_or(|guard| guard.knows(&path))
-                && let Some(size) = size_of(root, &entry, &path)
+                && let Some(size) = size_of(root, &entry, &path, &mut links)
             {
                 listing.files.push(FileEntry { path, size });
             }
         }
     }
+    listing.complete &= !links.is_zero();
     order::sort_by(&mut listing.files, |a, b| a.path.cmp(&b.path));
     listing.more += listing.files.len().saturating_sub(max);
     listing.files.truncate(max);
     listing
 }
 
-/// Returns the size of a file, or of the target if the entry is a link to a file inside the skill. Returns `None` otherwise.
-fn size_of(root: &Dir, entry: &DirEntry, path: &str) -> Option<u64> {
+/// Returns the size of a file, or of the target if the entry is a link to a file inside the skill. Returns `None` otherwise, and for a
+/// link if there is no time left in `links`.
+fn size_of(root: &Dir, entry: &DirEntry, path: &str, links: &mut Duration) -> Option<u64> {
     let metadata = entry.metadata().ok()?;
-    // `DirEntry::metadata` does not follow links; `Dir::metadata` follows them within `root` only.
-    let metadata = if metadata.is_symlink() { root.metadata(path).ok()? } else { metadata };
+    // `DirEntry::metadata` does not follow links; `resolve` follows them within `root` only.
+    let metadata = match metadata.is_symlink() {
+        true if links.is_zero() => return None,
+        true => resolve(root, path, links).ok()?,
+        false => metadata,
+    };
     metadata.is_file().then(|| metadata.len())
 }
 

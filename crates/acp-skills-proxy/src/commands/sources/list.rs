@@ -6,12 +6,12 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 use skills_core::text::{shown, shown_path};
-use skills_sources::Pinned;
+use skills_sources::{Pinned, policy::Policy};
 
 use super::{
-    CommonArgs, Target, as_used, known,
+    CommonArgs, Known, Target, known,
     pin::{self, PinArgs},
-    updater, with_pinned,
+    source_error, updater, with_pinned,
 };
 use crate::{
     commands::table::{Align, Table, terminal_width},
@@ -141,4 +141,22 @@ pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
     }
     output::print(&format!("{}\n{}", table.render(terminal_width()), news.concat()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Replaces the lock files by that of an administrator, if there is one, because sessions only use the versions in it.
+///
+/// # Errors
+/// Returns an error if the policy of this machine can't be used.
+pub(super) fn as_used(known: Vec<Known>) -> anyhow::Result<Vec<Known>> {
+    let policy = Policy::load().map_err(|error| source_error(error.into()))?;
+    let Some(lock) = policy.as_ref().and_then(Policy::lock) else { return Ok(known) };
+    let mut used: Vec<Known> = Vec::new();
+    for mut source in known {
+        lock.clone_into(&mut source.lock);
+        match used.iter_mut().find(|other| other.address == source.address) {
+            Some(same) => same.wanted.append(&mut source.wanted),
+            None => used.push(source),
+        }
+    }
+    Ok(used)
 }

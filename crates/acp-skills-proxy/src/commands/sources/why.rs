@@ -14,7 +14,7 @@ use skills_core::{
 };
 use skills_sources::{LockFile, Updater, trust, user_lock};
 
-use super::{CommonArgs, Known, Target, as_used, known, pin, source_error};
+use super::{CommonArgs, Known, Target, known, list::as_used, pin, source_error};
 use crate::{
     args::{LogArgs, ProxyArgs, SessionArgs},
     commands::skills::{self, Loaded},
