@@ -305,8 +305,11 @@ pub(crate) fn untrust(args: UntrustArgs) -> anyhow::Result<ExitCode> {
     let names: Vec<_> = names.iter().filter_map(|name| SkillName::new(name)).collect();
     let found: Vec<_> = project.found().cloned().collect();
     let decided = project.library.revoke(&project.workspace, &names, &found);
-    let is_done = decided.unsaved.is_none() && decided.failed.is_empty();
+    let is_done = decided.unsaved.is_none() && decided.failed.is_empty() && decided.unknown.is_empty();
     report(&decided);
+    for name in &decided.unknown {
+        output::complain(&format!("no decision about `{}` was found", shown(name.as_str())), None);
+    }
     if flags.json {
         output::print_json(&json!({ "skills": rows, "trusted": !is_done }))?;
     } else if rows.is_empty() {
