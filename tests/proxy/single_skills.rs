@@ -51,7 +51,7 @@ fn changed(home: &Home) -> Vec<String> {
     changed.map(|skill| skill["name"].as_str().expect("a name").to_owned()).collect()
 }
 
-fn rows(home: &Home, arguments: &[&str], code: i32) -> Value {
+pub(crate) fn rows(home: &Home, arguments: &[&str], code: i32) -> Value {
     let output = home.run(arguments);
     assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON")

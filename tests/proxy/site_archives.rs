@@ -12,12 +12,14 @@ use crate::{
     file_server::Server,
     fixture::{Fixture, MCP_2025, entry},
     repositories::{Home, Repository},
+    single_skills::{lock, rows},
 };
 
 crate::trials!(
     the_archives_of_a_site_have_limits_together,
     an_archive_in_use_is_kept,
-    the_url_of_an_archive_is_no_text_for_the_model
+    the_url_of_an_archive_is_no_text_for_the_model,
+    an_update_keeps_decisions_about_archives,
 );
 
 /// The path of the index of a site.
@@ -94,6 +96,53 @@ fn the_url_of_an_archive_is_no_text_for_the_model() {
     assert!(!failed && text.contains("# Review one"), "{text}");
     assert!(!text.contains("run-the-next") && !text.contains("obey-this"), "{text}");
     fixture.editor.finish();
+}
+
+/// One of two changes is approved. The other one is left for later, declined, or not offered, because its skill is pinned.
+fn an_update_keeps_decisions_about_archives() {
+    for decision in ["later", "declined", "pinned"] {
+        let server = Server::start();
+        let repository = Repository::review();
+        let home = Home::new();
+        let url = server.url("/");
+        let publish = |version: &str| {
+            for name in ["plan", "review"] {
+                repository.skill(name, "Does it.", &format!("# Text {version}"));
+            }
+            repository.commit();
+            publish_archives(&server, &repository, &["plan", "review"]);
+        };
+        publish("one");
+        home.printed(&["add", &url, "--yes"]);
+        if decision == "pinned" {
+            home.printed(&["sources", "pin", "plan"]);
+        }
+        publish("two");
+        let changes = rows(&home, &["update", "--json"], 1)[0]["changes"].clone();
+        home.printed(&["update", "--only", "review", "--yes"]);
+        let file = home.config().with_file_name("skills.lock");
+        if decision == "declined" {
+            let of_plan = changes.as_array().and_then(|changes| changes.iter().find(|change| change["path"] == "plan"));
+            let mut lock = lock(&home);
+            let digest = of_plan.expect("a change")["after"]["sha256"].clone();
+            lock["sources"][&url]["decisions"]["declined"] = json!({ "plan": digest });
+            fs::write(&file, lock.to_string()).expect("a file");
+        }
+        let before = lock(&home);
+        assert!(before["sources"][&url]["decisions"]["kept"]["plan"].is_string(), "{decision}: {before}");
+        for _ in 0..2 {
+            home.run(&["update"]);
+            assert_eq!(lock(&home), before, "{decision}");
+        }
+        let report = home.json(&["outdated", "--json"]);
+        let row = &report["skills"][0];
+        let state = if decision == "later" { "unapproved" } else { decision };
+        assert_eq!((&row["name"], &row["state"]), (&json!("plan"), &json!(state)), "{report}");
+        // Another machine with this lock file fetches the approved versions.
+        fs::remove_dir_all(home.path("cache")).expect("the cache exists");
+        home.run(&["update"]);
+        assert_eq!(lock(&home), before, "{decision}");
+    }
 }
 
 fn an_archive_in_use_is_kept() {

@@ -1,6 +1,6 @@
 //! The skills of a web site that are in archives: unpacking them for the review, and approving them.
 
-use std::path::Path;
+use std::{collections::HashMap, iter, path::Path};
 
 use skills_core::SkillName;
 
@@ -26,10 +26,19 @@ impl Updater {
         approved: Option<&Pinned>,
     ) -> Result<(), SourceError> {
         if let Some(Pinned::Web(approved)) = approved {
-            let index = self.store.index(url, &approved.index);
-            let index =
-                index.and_then(|index| RemoteIndex::parse_with_archives(&index.text, &index.url).ok());
-            let entry = |skill: &OfferedSkill| index.as_ref()?.skills().get(&skill.name);
+            // Each skill is compared with the index whose version of it is approved.
+            let kept = &approved.decisions.kept;
+            let mut indexes: HashMap<&str, Option<RemoteIndex>> = HashMap::new();
+            for version in iter::once(&approved.index).chain(kept.values()) {
+                indexes.entry(version).or_insert_with(|| {
+                    let index = self.store.index(url, version)?;
+                    RemoteIndex::parse_with_archives(&index.text, &index.url).ok()
+                });
+            }
+            let entry = |skill: &OfferedSkill| {
+                let version = kept.get(&skill.path).unwrap_or(&approved.index);
+                indexes.get(version.as_str())?.as_ref()?.skills().get(&skill.name)
+            };
             self.unpack_from_store(url, offer, approved, &|skill| {
                 entry(skill).is_some_and(|entry| packed::of(entry) == skill.remote.as_ref())
             });
