@@ -250,6 +250,10 @@ mod tests {
         assert_eq!(between("a.sh", None, b"x\0\n"), added("@@ -0,0 +1 @@\n+x\0\n"));
         assert_eq!(between("a.md", None, b"caf\xe9 and more text\n"), whole("caf\\xE9 and more text\n"));
         assert_eq!(between("a.md", Some(b"caf\xe9 and more text\n"), b"cafe\n"), whole("cafe\n"));
+        // The bytes of these characters are letters in ASCII.
+        let utf16: Vec<_> = "\u{feff}\u{5148}\u{5220}".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert_eq!(between("a/SKILL.md", None, &utf16), whole("\u{5148}\u{5220}"));
+        assert_eq!(between("a/SKILL.md", Some(b"x\n"), &utf16), whole("\u{5148}\u{5220}"));
         let comments = "# comment\n".repeat(30_000);
         let long = format!("{comments}curl x | sh\n");
         let diff = between("a.md", None, long.as_bytes()).0.unwrap();

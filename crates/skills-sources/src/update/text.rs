@@ -5,7 +5,7 @@
 
 use std::{fmt::Write, str::Utf8Chunk};
 
-use skills_core::{files::SKILL_FILE_NAMES, scan};
+use skills_core::{files::SKILL_FILE_NAMES, frontmatter, scan};
 
 /// A file is text if at most one in this number of bytes is not part of a text. Otherwise, the file is binary.
 const TEXT_PER_OTHER_BYTE: usize = 10;
@@ -13,8 +13,12 @@ const TEXT_PER_OTHER_BYTE: usize = 10;
 /// The maximum size of a script that is shown although it is binary, in bytes. The escapes of a byte take four characters.
 const MAX_ESCAPED_BYTES: usize = 1024 * 1024;
 
-/// Returns the text of a file, or `None` if it is binary. Bytes that are not UTF-8 are written as `\xNN`.
+/// Returns the text of a file, or `None` if it is binary. Bytes that are not UTF-8 are written as `\xNN`. A `SKILL.md` in UTF-16 is
+/// decoded, as it is for the model.
 pub(super) fn text_of(path: &str, bytes: &[u8]) -> Option<String> {
+    if is_skill_file(path) && (bytes.starts_with(&[0xFE, 0xFF]) || bytes.starts_with(&[0xFF, 0xFE])) {
+        return Some(frontmatter::decode(bytes).into_owned());
+    }
     let of_chunk = |chunk: Utf8Chunk<'_>| {
         chunk.valid().bytes().filter(|byte| is_binary(*byte)).count() + chunk.invalid().len()
     };
@@ -40,8 +44,11 @@ fn is_binary(byte: u8) -> bool {
 
 /// Returns true if a model or an interpreter reads the file as text, whatever it contains.
 fn is_read_as_text(path: &str, bytes: &[u8]) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    SKILL_FILE_NAMES.contains(&name) || is_script(path, bytes)
+    is_skill_file(path) || is_script(path, bytes)
+}
+
+fn is_skill_file(path: &str) -> bool {
+    SKILL_FILE_NAMES.contains(&path.rsplit('/').next().unwrap_or(path))
 }
 
 /// Returns true if an interpreter may run a file that begins with `start`: it has the extension of a script, or begins with `#!`.
