@@ -4,7 +4,7 @@
 //! another one can. Directories that the user has to look at are kept for a day.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io,
     path::{Path, PathBuf},
     time::Duration,
@@ -52,10 +52,19 @@ impl Temporary {
         &self.path
     }
 
-    /// Leaves the directory on disk for the user, after this process as well.
+    /// Leaves the directory on disk for the user, after this process as well. Removes those that ended processes have kept for the same
+    /// source, because each of them can be large.
     pub(super) fn keep(&mut self) {
         self.is_kept = true;
         let _ = File::create(self.path.join(KEPT));
+        let directory = self.path.parent().filter(|_| self.lock.is_some());
+        for other in directory.into_iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten() {
+            let Ok(other) = other.map(|other| other.path()) else { continue };
+            if other != self.path && is_new(&other) && other.join(KEPT).exists() && is_unused(&other) {
+                // If this fails, a later fetch removes it.
+                let _ = system::remove_dir_all(&other);
+            }
+        }
     }
 }
 
@@ -73,23 +82,53 @@ impl Drop for Temporary {
 /// Removes directories of processes that have ended, and those for the user that are at least `old`.
 pub(super) fn remove_leftovers(dir: &Path, old: Duration) {
     leftovers::remove_older(dir, old.min(UNLOCKED), |path, metadata| {
-        let is_new = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NEW));
         let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
-        is_new && (age.is_some_and(|age| age >= old) || is_abandoned(path))
+        is_new(path) && (age.is_some_and(|age| age >= old) || is_abandoned(path))
     });
 }
 
 /// Returns true if the process that has created a directory has ended, and the user doesn't have to look at the directory.
 fn is_abandoned(dir: &Path) -> bool {
+    is_unused(dir) && !dir.join(KEPT).exists()
+}
+
+/// Returns true if the process that has created a directory has ended.
+fn is_unused(dir: &Path) -> bool {
     let lock = File::options().write(true).open(dir.join(LOCK));
-    lock.is_ok_and(|lock| lock.try_lock().is_ok()) && !dir.join(KEPT).exists()
+    lock.is_ok_and(|lock| lock.try_lock().is_ok())
+}
+
+fn is_new(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NEW))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, time::SystemTime};
+    use std::time::SystemTime;
 
     use super::*;
+
+    /// A process that has not ended may just be showing its directory.
+    #[test]
+    fn one_directory_of_an_ended_process_is_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let mut all: Vec<_> = (0..3).map(|_| Temporary::create_in(place.path()).unwrap()).collect();
+        let paths: Vec<_> = all.iter().map(|temporary| temporary.path().to_owned()).collect();
+        let left = || paths.iter().map(|path| path.exists()).collect::<Vec<_>>();
+        let mut last = all.pop().unwrap();
+        let mut running = all.pop().unwrap();
+        let mut ended = all.pop().unwrap();
+        running.keep();
+        ended.keep();
+        drop(ended);
+        assert_eq!(left(), [true, true, true]);
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        // Child processes of other tests inherit our locks until they execute a program.
+        while left() != [false, true, true] {
+            assert!(std::time::Instant::now() < deadline, "{:?}", left());
+            last.keep();
+        }
+    }
 
     #[test]
     fn directories_of_ended_processes_are_removed() {
