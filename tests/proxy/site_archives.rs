@@ -122,7 +122,8 @@ fn an_update_keeps_decisions_about_archives() {
         home.printed(&["update", "--only", "review", "--yes"]);
         let file = home.config().with_file_name("skills.lock");
         if decision == "declined" {
-            let of_plan = changes.as_array().and_then(|changes| changes.iter().find(|change| change["path"] == "plan"));
+            let of_plan =
+                changes.as_array().and_then(|changes| changes.iter().find(|change| change["path"] == "plan"));
             let mut lock = lock(&home);
             let digest = of_plan.expect("a change")["after"]["sha256"].clone();
             lock["sources"][&url]["decisions"]["declined"] = json!({ "plan": digest });

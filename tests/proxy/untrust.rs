@@ -105,6 +105,20 @@ fn a_skill_that_a_configuration_trusts_can_be_declined() {
         }
         home.printed(&["trust", "deploy", "--dir", &dir, "--yes"]);
         assert!(!ask("/skills").contains("Waiting"));
+        // The user has approved this version, and not the next one, whatever its name is.
+        for name in ["deploy", "launch"] {
+            let text = format!("---\nname: {name}\ndescription: d\n---\n# Another\n");
+            project.checkout.write(".agents/skills/other/SKILL.md", &text);
+            let said = ask("/skills");
+            assert!(said.contains(&format!("Waiting for your trust**\n\n- `{name}`")), "{said}");
+        }
+        // A skill that is not there at the moment can be declined, too.
+        assert!(ask("/skills untrust later").starts_with("`later` is no longer trusted."));
+        project.checkout.write(".skills/later/SKILL.md", "---\nname: later\ndescription: d\n---\n# Later\n");
+        let said = ask("/skills");
+        assert!(said.contains("- `later`"), "{said}");
+        let waiting = said.split("Waiting for your trust").nth(1).expect("skills that wait");
+        assert!(waiting.contains("- `later`"), "{said}");
     }
     // The trust in all projects can't be taken back for one skill.
     let project = Project::new();

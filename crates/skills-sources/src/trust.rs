@@ -200,6 +200,12 @@ impl Trust {
         self.save(project, &decisions)
     }
 
+    /// Declines all skills with these names that a configuration trusts, because it trusts their project. Returns the reason if this could
+    /// not be saved.
+    pub fn decline_names(&self, project: &Path, names: &[SkillName]) -> Option<String> {
+        self.save(project, &Decisions::declining(names))
+    }
+
     /// Saves decisions. Returns the reason if this failed.
     fn save(&self, project: &Path, decisions: &Decisions) -> Option<String> {
         let why = match &self.0.store {
@@ -267,15 +273,18 @@ impl Trust {
         decisions.places().map(dir).collect()
     }
 
-    /// Returns a function that returns true for the skills that the user has declined: those of which a version is refused, and others of
-    /// the same name. A configuration that trusts the project doesn't apply to them.
+    /// Returns a function that returns true for the skills that the user has declined in some version, and for others of the same name. A
+    /// configuration that trusts the project doesn't apply to them. If the decisions can't be read, it doesn't apply to any skill.
     pub fn declined(&self, project: &Path) -> impl Fn(&Skill) -> bool + use<> {
         let decisions = self.decisions(project);
         let names = decisions.declined_names();
         let keys: HashSet<_> = names.iter().map(|name| SkillName::key_of(name)).collect();
         let places: HashSet<_> = decisions.refused_places().cloned().collect();
         let project = project.to_owned();
-        move |skill| keys.contains(&skill.name.key()) || places.contains(&place(&project, skill))
+        let is_unreadable = decisions.is_unreadable();
+        move |skill| {
+            is_unreadable || keys.contains(&skill.name.key()) || places.contains(&place(&project, skill))
+        }
     }
 
     /// Takes the trust in the skills of directories back, whatever their version is. They are not asked about again until they change.

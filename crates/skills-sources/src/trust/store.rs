@@ -13,6 +13,9 @@ use crate::disk::state::{self, StateDir};
 
 const VERSION: u32 = 1;
 
+/// The maximum number of earlier refused versions of a directory. The file has a maximum size.
+const MAX_REFUSED_BEFORE: usize = 16;
+
 /// The store of decisions, with one file per project.
 #[derive(Debug, Clone)]
 pub(super) struct TrustStore(StateDir);
@@ -23,15 +26,23 @@ pub(super) struct Decisions {
     v: u32,
     #[serde(default)]
     trusted: BTreeMap<String, String>,
+    /// The version that was refused last, or an empty text if it was trusted later. A configuration that trusts the project does not apply
+    /// to these directories.
     #[serde(default)]
     refused: BTreeMap<String, String>,
+    /// Other versions that were refused, oldest first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    refused_before: BTreeMap<String, Vec<String>>,
     /// The names of the skills, by directory. A directory without an entry has a skill with its own name. Files of earlier versions have
     /// no names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     names: BTreeMap<String, BTreeSet<String>>,
-    /// Names that the user has declined in a directory in which another name is trusted now.
+    /// Other names of skills about which the user decides one by one, although a configuration trusts the project.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     declined: BTreeSet<String>,
+    /// True if there are decisions that can't be read.
+    #[serde(skip)]
+    is_unreadable: bool,
 }
 
 /// A trusted version whose name was not saved by an earlier version of this program.
@@ -54,14 +65,14 @@ impl TrustStore {
     /// Returns the decisions for a project. If the file can't be read, a warning is logged and no skill is trusted.
     pub(super) fn load(&self, project: &Path) -> Decisions {
         let file = self.file(project);
-        let read = state::read::<Decisions>(&file).unwrap_or_else(|error| {
-            tracing::warn!(
-                "cannot read {}: {error}; you need to approve project skills again",
-                file.display()
-            );
-            None
-        });
-        read.filter(|decisions| decisions.v == VERSION).unwrap_or_default()
+        let why = match state::read::<Decisions>(&file) {
+            Ok(None) => return Decisions::default(),
+            Ok(Some(decisions)) if decisions.v == VERSION => return decisions,
+            Ok(Some(_)) => "another version of this program has written it".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!("cannot read {}: {why}; you need to approve project skills again", file.display());
+        Decisions { is_unreadable: true, ..Decisions::default() }
     }
 
     /// Adds decisions for a project.
@@ -112,13 +123,48 @@ impl TrustStore {
 }
 
 impl Decisions {
+    /// Returns the decision that the user decides about each skill with one of these names.
+    pub(super) fn declining(names: &[SkillName]) -> Self {
+        Self { declined: names.iter().map(ToString::to_string).collect(), ..Self::default() }
+    }
+
     /// Refuses the trusted versions of skills.
     pub(super) fn revoke<'a>(&mut self, places: impl Iterator<Item = &'a String>) {
         for place in places {
             if let Some(digest) = self.trusted.remove(place) {
-                self.refused.insert(place.clone(), digest);
+                self.refuse(place, digest);
             }
         }
+    }
+
+    /// Refuses a version. Earlier ones stay refused.
+    fn refuse(&mut self, place: &str, digest: String) {
+        self.forget_refused(place, &digest);
+        let before = self.refused.insert(place.to_owned(), digest).filter(|before| !before.is_empty());
+        let Some(before) = before else { return };
+        let all = self.refused_before.entry(place.to_owned()).or_default();
+        all.push(before);
+        if all.len() > MAX_REFUSED_BEFORE {
+            all.remove(0);
+        }
+    }
+
+    /// Removes the refusal of a version. The directory remains one of which a version was refused.
+    fn forget_refused(&mut self, place: &str, digest: &str) {
+        if let Some(refused) = self.refused.get_mut(place).filter(|refused| **refused == digest) {
+            refused.clear();
+        }
+        if let Some(all) = self.refused_before.get_mut(place) {
+            all.retain(|refused| refused != digest);
+            if all.is_empty() {
+                self.refused_before.remove(place);
+            }
+        }
+    }
+
+    /// Returns true if there are decisions that can't be read.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.is_unreadable
     }
 
     /// Returns the directories of which a skill is trusted in some version.
@@ -132,7 +178,7 @@ impl Decisions {
         refused.chain(self.declined.iter().cloned()).collect()
     }
 
-    /// Returns the directories of which a version is refused.
+    /// Returns the directories of which a version was refused.
     pub(super) fn refused_places(&self) -> impl Iterator<Item = &String> {
         self.refused.keys()
     }
@@ -154,7 +200,10 @@ impl Decisions {
     }
 
     pub(super) fn refuses(&self, place: &str, digest: &str) -> bool {
-        self.refused.get(place).is_some_and(|known| known == digest)
+        let last = self.refused.get(place);
+        last.into_iter()
+            .chain(self.refused_before.get(place).into_iter().flatten())
+            .any(|known| known == digest)
     }
 
     /// Returns true if any version of a skill was trusted.
@@ -165,14 +214,14 @@ impl Decisions {
     /// Sets the decision about a version, which has these names.
     pub(super) fn set(&mut self, place: String, digest: String, mut names: BTreeSet<String>, trusted: bool) {
         if trusted {
-            // A declined name stays declined if another name is trusted in its directory.
-            if self.refused.remove(&place).is_some() {
+            // If the user has declined the directory or the name before, the user decides about each version from now on.
+            let declined: BTreeSet<_> =
+                self.declined_names().iter().map(|name| SkillName::key_of(name)).collect();
+            if self.refused.contains_key(&place) {
                 self.declined.extend(self.names_of(&place));
+            } else if names.iter().any(|name| declined.contains(&SkillName::key_of(name))) {
+                self.refused.insert(place.clone(), String::new());
             }
-            self.declined.retain(|declined| {
-                let key = SkillName::key_of(declined);
-                names.iter().all(|name| SkillName::key_of(name) != key)
-            });
         } else if self.knows(&place) || self.refused.contains_key(&place) {
             // An earlier version stays trusted, maybe with another name.
             names.extend(self.names_of(&place));
@@ -184,15 +233,21 @@ impl Decisions {
             self.names.insert(place.clone(), names);
         }
         if trusted {
+            self.forget_refused(&place, &digest);
             self.trusted.insert(place, digest);
         } else {
-            self.refused.insert(place, digest);
+            self.refuse(&place, digest);
         }
     }
 
     /// Adds later decisions, which take precedence.
     pub(super) fn add(&mut self, later: &Self) {
         self.declined.extend(later.declined.iter().cloned());
+        for (place, versions) in &later.refused_before {
+            for digest in versions {
+                self.set(place.clone(), digest.clone(), later.names_of(place), false);
+            }
+        }
         for (decisions, trusted) in [(&later.trusted, true), (&later.refused, false)] {
             for (place, digest) in decisions {
                 self.set(place.clone(), digest.clone(), later.names_of(place), trusted);

@@ -92,6 +92,61 @@ fn a_skill_is_approved_once_by_checksum() {
 }
 
 #[test]
+fn declined_versions_stay_declined() {
+    let project = Project::new();
+    let write =
+        |body: &str| project.write("SKILL.md", &format!("---\nname: x\ndescription: d\n---\n{body}\n"));
+    let decide = |body: &str, trusted: bool| {
+        write(body);
+        assert_eq!(project.decide(trusted).done.len(), 1, "{body}");
+    };
+    let state_of = |body: &str| {
+        write(body);
+        project.state()
+    };
+    decide("A", true);
+    decide("B", false);
+    decide("C", false);
+    decide("D", true);
+    let dirs = project.trust.trusted(&project.root());
+    assert_eq!(project.trust.revoke_dirs(&dirs), None);
+    for body in ["B", "C", "D"] {
+        assert_eq!(state_of(body), (0, vec!["refused"]), "{body}");
+    }
+    assert_eq!(state_of("A"), (0, vec!["new"]));
+    decide("B", true);
+    assert_eq!(state_of("C"), (0, vec!["refused"]));
+    assert_eq!(state_of("B"), (1, vec![]));
+    // The file stays small. The latest versions count.
+    for number in 0..100 {
+        decide(&number.to_string(), false);
+    }
+    for (body, expected) in [("0", "changed"), ("90", "refused"), ("99", "refused"), ("B", "")] {
+        let waiting = if expected.is_empty() { vec![] } else { vec![expected] };
+        assert_eq!(state_of(body), (usize::from(expected.is_empty()), waiting), "{body}");
+    }
+}
+
+/// A skill that a configuration trusts may be one that the user has declined.
+#[test]
+fn decisions_that_cannot_be_read() {
+    let project = Project::new();
+    let skills = Discovery::new(project_roots(&project.root())).find();
+    let is_declined = || project.trust.declined(&project.root())(skills.get("x").unwrap());
+    assert!(!is_declined());
+    project.decide(true);
+    let file = project.trust.file(&project.root()).unwrap();
+    for text in ["", "{", r#"{"v":2}"#] {
+        fs::write(&file, text).unwrap();
+        assert!(is_declined(), "{text}");
+        assert_eq!(project.state(), (0, vec!["new"]), "{text}");
+    }
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    assert!(is_declined());
+}
+
+#[test]
 fn a_skill_that_changes_after_it_was_shown() {
     let project = Project::new();
     let shown = project.sift();

@@ -77,11 +77,10 @@ fn declined_skills_are_known_by_name_and_by_directory() {
     let skills = Discovery::new(project_roots(&project.root())).find();
     assert!(project.trust.declined(&project.root())(skills.get("demo").unwrap()));
     fs::remove_dir_all(elsewhere.parent().unwrap()).unwrap();
-    // The declined name stays declined if another name is trusted in its directory.
-    found("other");
-    project.decide(true);
-    assert_eq!(is_declined(), (true, false));
-    found("demo");
-    project.decide(true);
-    assert_eq!(is_declined(), (false, false));
+    // From then on, the user decides about each version, whatever its name is.
+    for name in ["other", "demo"] {
+        found(name);
+        project.decide(true);
+        assert_eq!(is_declined(), (true, true), "{name}");
+    }
 }
