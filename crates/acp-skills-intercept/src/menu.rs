@@ -35,6 +35,10 @@ const MAX_LISTED: usize = 500;
 /// The maximum number of lists to keep for sessions that are not set up yet.
 const MAX_EARLY: usize = 64;
 
+/// The description of `/skills`.
+pub(crate) const SKILLS_DESCRIPTION: &str =
+    "List the skills of this session, look for new ones, search them, or turn them on and off";
+
 /// The form of our entries.
 #[derive(Clone, Copy)]
 struct Form {
@@ -42,14 +46,20 @@ struct Form {
     names: CommandNames,
 }
 
+/// Returns true if the agent's list has the `/skills` of another proxy.
+pub(crate) fn has_other_proxy(session: &Session) -> bool {
+    let list = Node::parse(session.menu.agent_commands());
+    let is_skills = |entry: Node<'_>| entry.str("description").is_some_and(|text| text == SKILLS_DESCRIPTION);
+    list.is_some_and(|list| list.elements().any(is_skills))
+}
+
 /// Returns our entries as JSON. An agent can send its list as often as it likes, so only the entries of skills whose names are also
 /// commands of the agent are made anew.
 fn entries<'n>(names: &'n Names<'_>, version: Version) -> Vec<Cow<'n, str>> {
     let mut entries = Vec::new();
     if !names.are_agents(SKILLS) {
-        let what = "List the skills of this session, look for new ones, search them, or turn them on and off";
         let hint = "[reload | search WORDS | on NAME | off NAME | active | drop NAME]";
-        entries.push(version.command(SKILLS, what, Some(hint)).to_string().into());
+        entries.push(version.command(SKILLS, SKILLS_DESCRIPTION, Some(hint)).to_string().into());
     }
     let words = names.words();
     let make = || {

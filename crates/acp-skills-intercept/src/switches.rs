@@ -62,10 +62,16 @@ impl Switch {
         self.on
     }
 
-    /// Returns true if the words after `/skills` are a valid command for our skills, so that it cannot be meant for another
+    /// Returns true if the words after `/skills` are a command that names one of our skills, so that it cannot be meant for another
     /// proxy.
     pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
-        matches!(Self::read(session, words), Some(Ok(_)))
+        match Self::read(session, words) {
+            Some(Ok(_)) => true,
+            Some(Err(SwitchError::Unknown { .. })) => {
+                words.split_whitespace().skip(1).any(|word| session.find_name(word).is_some())
+            }
+            _ => false,
+        }
     }
 }
 

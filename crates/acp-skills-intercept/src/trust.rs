@@ -46,7 +46,12 @@ pub(crate) type SkillVersion = (Option<PathBuf>, String);
 /// proxy.
 pub(crate) fn is_ours(session: &Session, words: &str) -> bool {
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-    verb == TRUST && named(session, rest.trim()).is_ok() || untrust::is_ours(session, verb, rest)
+    let is_known = |words: &str| match named(session, words) {
+        Ok(_) | Err(TrustError::Ambiguous { .. } | TrustError::Several { .. }) => true,
+        Err(_) => false,
+    };
+    let is_any_known = || is_known(rest.trim()) || rest.split_whitespace().any(is_known);
+    verb == TRUST && is_any_known() || untrust::is_ours(session, verb, rest)
 }
 
 /// Lists the unapproved skills that `words` name, without those that were listed before in this version. From now on, they count as

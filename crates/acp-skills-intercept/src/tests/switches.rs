@@ -201,17 +201,39 @@ fn an_invocation_of_a_skill_that_is_turned_off_fails() {
     assert!(said(&out).0.starts_with("This skill no longer exists"), "{out:?}");
 }
 
-/// Another proxy between us and the agent also handles `/skills`. We only handle commands that name one of our skills.
+/// Another proxy between us and the agent, or the agent itself, also handles `/skills`. We only handle commands that name one of our
+/// skills. If trust is taken back, the skill may be missing at the moment, and the model must not get the command.
 #[test]
 fn commands_go_to_the_proxy_that_has_the_skill() {
     let mut fixture = fixture();
-    let theirs =
-        json!([{ "name": "skills", "description": "Theirs." }, { "name": "other", "description": "x" }]);
-    fixture
-        .update("s", &json!({ "sessionUpdate": "available_commands_update", "availableCommands": theirs }));
-    for words in ["/skills", "/skills off other", "/skills off pdf other", "/skills off", "/skills reload"] {
-        let prompt = fixture.prompt(2, "s", &[words]);
-        assert_eq!(texts(prompt.agent()).last(), Some(&words));
+    let other = json!({ "name": "other", "description": "x" });
+    let menu = said(&fixture.update(
+        "s",
+        &json!({ "sessionUpdate": "available_commands_update", "availableCommands": [&other] }),
+    ));
+    assert_eq!(menu.1.unwrap(), ["skills", "pdf", "review", "My-Notes", "other"]);
+    for is_proxy in [true, false] {
+        let description = if is_proxy { crate::menu::SKILLS_DESCRIPTION } else { "Theirs." };
+        let theirs = json!([{ "name": "skills", "description": description }, &other]);
+        fixture.update(
+            "s",
+            &json!({ "sessionUpdate": "available_commands_update", "availableCommands": theirs }),
+        );
+        for (words, is_ours) in [
+            ("/skills", false),
+            ("/skills off other", false),
+            ("/skills off pdf other", true),
+            ("/skills off", false),
+            ("/skills reload", false),
+            ("/skills trust other", false),
+            ("/skills untrust", false),
+            ("/skills untrust other", !is_proxy),
+        ] {
+            let prompt = fixture.prompt(2, "s", &[words]);
+            let expected = if is_ours { None } else { Some(words) };
+            let received = prompt.to_agent.first().map(|line| texts(line).last().copied().unwrap());
+            assert_eq!(received, expected, "{words} {is_proxy}");
+        }
     }
     let (text, menu) = say(&mut fixture, 3, "/skills off pdf");
     assert_eq!(text, "`pdf` is off in this session. To undo, use `/skills on pdf`.");

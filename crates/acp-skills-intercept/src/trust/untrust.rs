@@ -12,7 +12,7 @@ use super::{MAX_NAMED, TrustError, named::unquoted};
 use crate::{
     Interceptor,
     keys::SessionKey,
-    menu::names::PREFIX,
+    menu::{self, names::PREFIX},
     outputs::Actions,
     overview,
     queries::{Query, TrustOutcome},
@@ -24,10 +24,13 @@ const MAX_WORDS: usize = 100;
 /// The word after `/skills`.
 const UNTRUST: &str = "untrust";
 
-/// Returns true if the words after `/skills` name trusted skills of this proxy.
+/// Returns true if the words after `/skills` are this command, so that it can't be meant for the agent. Another proxy may know the skills
+/// if none of them is one of ours. But a trusted skill can be missing at the moment, so no agent gets the command.
 pub(super) fn is_ours(session: &Session, verb: &str, words: &str) -> bool {
     let is_trusted = |name: &SkillName| trusted(session).any(|skill| skill.name.key() == name.key());
-    verb == UNTRUST && !words.trim().is_empty() && named(session, words).iter().all(is_trusted)
+    verb == UNTRUST
+        && !words.trim().is_empty()
+        && (named(session, words).iter().any(is_trusted) || !menu::has_other_proxy(session))
 }
 
 /// Returns the trusted skills of the project, in all directories of the session. A skill that has changed since it was trusted is one of
