@@ -172,6 +172,7 @@ pub use self::{
     reload::reload_events,
     restoration::reminder,
     servers::SERVER_NAME,
+    session::other_name,
     trust::{TrustForm, trust_decision},
     workspace::{MAX_ROOTS, Workspace},
 };

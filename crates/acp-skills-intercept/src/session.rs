@@ -44,6 +44,7 @@ use std::collections::HashMap;
 
 use skills_core::{SkillName, SkillSet, catalog::Guide};
 
+pub use self::switches::other_name;
 pub(crate) use self::{
     activations::Activations,
     awaited::Awaited,

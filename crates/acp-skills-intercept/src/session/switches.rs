@@ -115,15 +115,9 @@ impl Switches {
         self.names_of(name).iter().any(|name| self.remembered.contains_key(&name.key()))
     }
 
-    /// Returns the name of a skill, followed by the other name that it can have if it comes from a service: with or without the namespace
-    /// of the service. The name depends on the other skills of the session, and a skill that the user has disabled must stay disabled.
+    /// Returns the name of a skill, followed by its [other name](other_name).
     fn names_of(&self, name: &SkillName) -> Vec<SkillName> {
-        let namespace = self.all.get(name.as_str()).and_then(|skill| skill.service()?.namespace());
-        let other = namespace.and_then(|namespace| {
-            let prefix = format!("{namespace}-");
-            let without = name.as_str().strip_prefix(&prefix).map(str::to_owned);
-            SkillName::new(&without.unwrap_or_else(|| format!("{prefix}{name}")))
-        });
+        let other = self.all.get(name.as_str()).and_then(|skill| other_name(skill));
         std::iter::once(name.clone()).chain(other).collect()
     }
 
@@ -161,4 +155,13 @@ impl Switches {
             self.remembered.insert(name.key(), name.clone());
         }
     }
+}
+
+/// Returns the other name that a skill of a service can have: with or without the namespace of the service. The name depends on the other
+/// skills of the session, and a skill that the user has disabled must stay disabled. `None` for all other skills.
+pub fn other_name(skill: &Skill) -> Option<SkillName> {
+    let name = skill.name.as_str();
+    let prefix = format!("{}-", skill.service()?.namespace()?);
+    let without = name.strip_prefix(&prefix).map(str::to_owned);
+    SkillName::new(&without.unwrap_or_else(|| format!("{prefix}{name}")))
 }
