@@ -14,7 +14,7 @@ use acp_skills_wire::{Id, Message, Node};
 use serde_json::{Map, Value, json};
 use skills_core::{
     set::Unapproved,
-    text::{markdown, markdown_code, markdown_path},
+    text::{markdown, markdown_code, markdown_message, markdown_path},
 };
 
 pub(crate) use self::named::{TrustError, named};
@@ -149,11 +149,19 @@ impl Interceptor {
             untrust::outcome(self.sessions.get(key).map(|session| &*session), outcome)
         };
         // If the user decided in a form, there is no command to respond to, so we log any failure instead.
-        if !self.answer_command(key, ticket, &text, actions)
-            && trusted
-            && !(outcome.failed.is_empty() && outcome.saved.is_ok())
-        {
-            actions.warn_user(key, text);
+        if self.answer_command(key, ticket, &text, actions) {
+            return;
+        }
+        match &outcome.saved {
+            Err(error) if !trusted => {
+                let why = markdown_message(&error.0);
+                actions.warn_user(
+                    key,
+                    format!("Could not save that you declined skills, so you will be asked again: {why}."),
+                );
+            }
+            saved if trusted && !(outcome.failed.is_empty() && saved.is_ok()) => actions.warn_user(key, text),
+            _ => {}
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct Host {
     pub(super) after_reload: Option<SkillSet>,
     /// The saved active skills of any session.
     pub(super) recalled: ActiveSkills,
-    /// The skills that are off in any directory, the switches that were saved, and whether saving fails.
+    /// The skills that are off in any directory, the switches that were saved, and whether saving a decision fails.
     pub(super) off: Vec<SkillName>,
     pub(super) kept: Vec<(PathBuf, Vec<SkillName>, bool)>,
     pub(super) keeps_nothing: bool,
@@ -38,6 +38,10 @@ pub(crate) struct Host {
 }
 
 impl Host {
+    fn saved(&self) -> Result<(), HostError> {
+        if self.keeps_nothing { Err(HostError("the disk is full".to_owned())) } else { Ok(()) }
+    }
+
     /// Answers a query. Returns the query if it asks for a text, because the tests answer these themselves.
     #[expect(clippy::result_large_err, reason = "a question that has no answer is returned as it is")]
     pub(super) fn answer(&mut self, query: Query) -> Result<Input, Query> {
@@ -86,8 +90,7 @@ impl Host {
                 })
             }
             Query::SaveSwitches { session, ticket, cwd, names, on } => {
-                let saved =
-                    if self.keeps_nothing { Err(HostError("the disk is full".to_owned())) } else { Ok(()) };
+                let saved = self.saved();
                 self.kept.push((cwd, names.clone(), on));
                 Ok(Input::SwitchesSaved { session, ticket, saved: SavedSwitches { names, on, saved } })
             }
@@ -122,7 +125,8 @@ impl Host {
                     workspaces.into_iter().map(|workspace| (workspace, self.skills.clone())).collect();
                 let reason = Reason::Changed(Duration::ZERO);
                 let refreshed = Refreshed { skills, servers: Vec::new(), took: Duration::ZERO, reason };
-                let outcome = TrustOutcome { done, ..TrustOutcome::default() };
+                let saved = self.saved();
+                let outcome = TrustOutcome { done, saved, ..TrustOutcome::default() };
                 Ok(Input::TrustSaved { session, ticket, trusted, outcome, refreshed })
             }
             Query::Untrust { session, ticket, names, .. } => {

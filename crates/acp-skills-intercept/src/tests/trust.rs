@@ -15,7 +15,7 @@ fn fixture(names: &[&str], form: &Value) -> Fixture {
         all.add_unapproved(Unapproved::new(skill.into(), format!("hash of {name}")));
     }
     let mut fixture = Fixture::with_skills(policy(), all.build());
-    let capabilities = json!({ "elicitation": form });
+    let capabilities = json!({ "elicitation": form, "session": { "notices": {} } });
     fixture.request(0, "initialize", &json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
     fixture.respond(
         0,
@@ -114,6 +114,25 @@ fn declined_skills_are_only_trusted_by_name() {
     assert_eq!(fixture.host.decisions.len(), 1);
     let said = says(&fixture.prompt(4, "s", &["/skills trust deploy"]));
     assert_eq!(said, "`deploy` is trusted until the next change.");
+}
+
+#[test]
+fn a_decision_that_is_not_saved_is_reported() {
+    for (answers, expected) in [
+        (
+            json!({ "action": "decline" }),
+            "Could not save that you declined skills, so you will be asked again: the disk is full.",
+        ),
+        (json!({ "action": "accept", "content": { "trust": true } }), "the disk is full"),
+    ] {
+        let mut fixture = fixture(&["deploy"], &json!({ "form": {} }));
+        fixture.host.keeps_nothing = true;
+        let question = open(&mut fixture, 1, "s").remove(0);
+        let out = answer(&mut fixture, &question, &answers);
+        let notices: Vec<_> =
+            out.to_client.iter().filter_map(|line| line["params"]["update"]["title"].as_str()).collect();
+        assert!(notices.iter().any(|title| title.contains(expected)), "{out:?}");
+    }
 }
 
 #[test]

@@ -25,7 +25,9 @@ impl Skills {
     pub(super) fn visible(&self) -> SkillSet {
         let is_off = |name: &SkillName| self.off.contains(&name.key());
         let is_visible = |skill: &Skill| {
-            !is_off(&skill.name) && !other_name(skill).is_some_and(|name| is_off(&name)) && !self.own.has(skill)
+            !is_off(&skill.name)
+                && !other_name(skill).is_some_and(|name| is_off(&name))
+                && !self.own.has(skill)
         };
         // A client doesn't tell us which files come up, so skills that are meant for certain files are always listed.
         self.library.filtered(is_visible).joined(|_| true)
@@ -69,7 +71,8 @@ mod tests {
     fn a_skill_stays_off_under_its_other_name() {
         let name = |name: &str| SkillName::new(name).unwrap();
         for (off, own) in [("review", true), ("docs-review", false)] {
-            let remote = Remote::of_service("skill://review/SKILL.md", Sha256::of(b""), Vec::new(), Arc::new(Docs));
+            let remote =
+                Remote::of_service("skill://review/SKILL.md", Sha256::of(b""), Vec::new(), Arc::new(Docs));
             let called = if own { "docs-review" } else { "review" };
             let mut library = SkillSet::builder();
             library.add_shared(Arc::new(Skill::new(name(called), "d", Source::Remote(remote))), Vec::new());
