@@ -65,7 +65,8 @@ use crate::{
 pub struct Limits {
     /// The maximum number of skills in the set, over all scopes. The default is 10,000.
     pub max_skills: usize,
-    /// The maximum number of directories below a root that are not skills. The default is 2,000.
+    /// The maximum number of directories below a root that are not skills, nor in a skill. The default is 2,000. There can be 10 times as
+    /// many directories in skills. A project can have thousands of roots, so this total also applies to all roots of a scope together.
     pub max_dirs: usize,
     /// The maximum depth of a skill below a root. With 1, only `root/skill` is found. The default is 6.
     pub max_depth: usize,

@@ -248,6 +248,43 @@ fn the_number_of_skills_and_directories_is_limited() {
     );
 }
 
+/// A project can have a directory with skills in each of its subdirectories.
+#[test]
+fn many_roots_share_the_number_of_directories() {
+    for kind in ["plain", "in a skill"] {
+        let root = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(root.path()).unwrap();
+        let mut roots = Vec::new();
+        for number in 0..20 {
+            let dir = base.join(format!("r{number}"));
+            for child in ["x", "y", "z"] {
+                std::fs::create_dir_all(dir.join("s").join(child)).unwrap();
+            }
+            if kind == "in a skill" {
+                std::fs::write(dir.join("s/SKILL.md"), "---\nname: s\ndescription: x\n---\n").unwrap();
+            }
+            roots.push(Root::new(Scope::Project, dir));
+        }
+        roots.push(Root::new(Scope::User, base.join("r0/s")));
+        let limits = Limits { max_dirs: 4, ..Limits::default() };
+        let discovery = Discovery { limits, nested: true, ..Discovery::new(roots) };
+        let mut cache = DiscoveryCache::default();
+        let mut skills = SkillSet::builder();
+        discovery.run_incremental(&mut cache, &Changes::default(), &mut skills);
+        let shared: Vec<_> = skills
+            .build()
+            .skipped()
+            .iter()
+            .filter(|skipped| {
+                skipped.diagnostics[0].message.contains("in all places together: searched only the first 44")
+            })
+            .map(|skipped| skipped.path.clone())
+            .collect();
+        assert_eq!(shared.len(), 1, "{kind}");
+        assert!(cache.directories().count() < 60, "{kind}: {}", cache.directories().count());
+    }
+}
+
 #[test]
 fn scopes_decide_the_precedence() {
     let root = tree(&[

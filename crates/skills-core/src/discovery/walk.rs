@@ -1,5 +1,7 @@
 //! Walks the directories below a root, level by level. It uses several threads, but the result is always the same.
 
+mod candidate;
+
 use std::{
     borrow::Borrow,
     collections::HashMap,
@@ -13,14 +15,15 @@ use std::{
     thread,
 };
 
+use self::candidate::Candidate;
 use super::{
     Changes, Discovery, Root,
     cache::settle,
     limits,
-    load::{Child, LoadError, Visit, unreadable, visit},
+    load::{Child, LoadError, Visit, unreadable},
     may_be_absent,
     names::is_hidden,
-    progress::Progress,
+    progress::{IN_SKILLS, Progress, max_of_scope},
 };
 use crate::{
     diagnostic::Diagnostic,
@@ -28,9 +31,6 @@ use crate::{
     set::Skipped,
     skill::{Scope, Skill},
 };
-
-/// The maximum number of directories within skills, as a multiple of [`Limits::max_dirs`](super::Limits).
-const IN_SKILLS: usize = 10;
 
 /// The number of directories that are visited before the limits are checked again.
 const BATCH: usize = 1024;
@@ -55,50 +55,11 @@ struct Place {
     path: PathBuf,
 }
 
-/// A directory to visit.
-#[derive(Debug)]
-struct Candidate {
-    /// The path as a user would write it. It is used for sorting and for the name.
-    path: PathBuf,
-    /// The canonical path, if it is different.
-    real: Option<PathBuf>,
-    /// True if the directory is in a tree that was created or replaced.
-    is_new: bool,
-    /// True if the directory is hidden, or within a hidden directory.
-    is_hidden: bool,
-    /// True if the directory is within a skill.
-    is_in_skill: bool,
-}
-
 /// The visits of the previous search, the changes since then, and the visits of this search.
 pub(super) struct Memory<'a> {
     pub(super) before: HashMap<Arc<Path>, Arc<Visit>>,
     pub(super) changes: &'a Changes,
     pub(super) now: HashMap<Arc<Path>, Arc<Visit>>,
-}
-
-impl Candidate {
-    fn real(&self) -> &Path {
-        self.real.as_deref().unwrap_or(&self.path)
-    }
-
-    fn visit(&self, root: &Root, nested: bool) -> io::Result<Visit> {
-        visit(self.real(), self.path.file_name().unwrap_or_default(), root, nested)
-    }
-
-    /// Returns a subdirectory, which may be a link. Returns `None` if the link doesn't lead to a directory.
-    fn child(&self, child: &Child, memory: Option<&Memory<'_>>, progress: &mut Progress) -> Option<Self> {
-        let path = self.path.join(&child.name);
-        let real = if child.is_link {
-            Some(progress.resolve(&path).ok().filter(|real| real.is_dir())?)
-        } else {
-            self.real.as_ref().map(|real| real.join(&child.name))
-        };
-        let is_hidden = self.is_hidden || is_hidden(&child.name);
-        let mut child = Self { path, real, is_new: self.is_new, is_hidden, is_in_skill: self.is_in_skill };
-        child.is_new |= memory.is_some_and(|memory| memory.changes.trees.contains(child.real()));
-        Some(child)
-    }
 }
 
 /// Visits the directories below `root`, except those that `progress` has seen. Finds at most `space` skills.
@@ -110,7 +71,7 @@ pub(super) fn walk(
     memory: Option<&mut Memory<'_>>,
 ) -> Found {
     // This path is canonical, and was visited below another root. Looking up each part of it again takes long for many roots.
-    if progress.seen.contains(&root.path) {
+    if progress.seen.contains(&root.path) || progress.is_full(&search.limits) {
         return Found::default();
     }
     let real = progress.has_time().then(|| progress.resolve(&root.path));
@@ -237,12 +198,22 @@ impl Walk<'_, '_> {
                 continue;
             }
             self.plain += 1;
-            if self.plain > self.search.limits.max_dirs {
-                let max = self.search.limits.max_dirs;
+            self.count()?;
+            let max = self.search.limits.max_dirs;
+            if self.plain > max {
                 return Err(LimitReached(limits::too_many_directories("without skills", max)));
             }
         }
         Ok(())
+    }
+
+    /// Counts a directory that is not a skill.
+    fn count(&mut self) -> Result<(), LimitReached> {
+        let limits = &self.search.limits;
+        if self.progress.count(limits) {
+            return Ok(());
+        }
+        Err(LimitReached(limits::too_many_directories("in all places together", max_of_scope(limits))))
     }
 
     /// Adds the subdirectories of a directory to `next`. `is_in_skill` is true if they belong to a skill.
@@ -255,6 +226,11 @@ impl Walk<'_, '_> {
                     return;
                 }
                 self.in_skills += 1;
+                if let Err(LimitReached(diagnostic)) = self.count() {
+                    self.in_skills = usize::MAX;
+                    self.report(&self.root.path, diagnostic);
+                    return;
+                }
                 if self.in_skills > max {
                     self.report(&self.root.path, limits::too_many_directories("within skills", max));
                     return;
