@@ -181,25 +181,24 @@ impl Watched for Snapshots {
     fn coverage(&self) -> Coverage {
         let finder = self.finder.lock();
         let mut coverage = Coverage::default();
+        // If there are too many directories, the first ones are watched. Begin with the trust files, as the user can decide in a session of
+        // another proxy process. A project comes last.
+        let of_projects = finder.projects.values().flat_map(|projects| finder.skills.trust_files(projects));
+        for file in self.servers.trust_files().into_iter().chain(of_projects) {
+            coverage.add_decisions(file);
+        }
+        for file in finder.skills.all_sources().flat_map(Sources::lock_files) {
+            coverage.add_file(file);
+        }
         for named in &finder.skills.named {
             if let Named::Stored(skill) = named {
                 coverage.add_named(skill.path());
             }
         }
-        for file in finder.skills.all_sources().flat_map(Sources::lock_files) {
-            coverage.add_file(file);
-        }
         for scan in finder.skills.scans() {
             coverage.add_search(&scan.discovery, &scan.search().visits);
         }
-        // Also watch the trust files, as the user can decide in a session of another proxy process.
-        for file in self.servers.trust_files() {
-            coverage.add_decisions(file);
-        }
         for projects in finder.projects.values() {
-            for file in finder.skills.trust_files(projects) {
-                coverage.add_decisions(file);
-            }
             for (search, found) in projects.iter() {
                 coverage.add_search(&search.discovery, &found.visits);
             }

@@ -26,7 +26,10 @@ use notify::Watcher;
 use skills_core::discovery::Changes;
 use skills_core::exec::probe_threads;
 
-use self::{platform::Platform, watcher::Watches};
+use self::{
+    platform::{Platform, max_watches},
+    watcher::Watches,
+};
 use super::{Reloaded, WhenReloaded};
 
 pub(super) use self::{coverage::Coverage, debounce::Debounce};
@@ -77,7 +80,7 @@ fn watch(
     debounce: &Debounce,
     changed: &WhenReloaded,
 ) {
-    let mut watches = Watches::new(watcher, platform);
+    let mut watches = Watches::new(watcher, platform, max_watches());
     let next_full_search = || platform.search_all_after.map(|time| Instant::now() + time);
     let mut search_all_at = next_full_search();
     loop {

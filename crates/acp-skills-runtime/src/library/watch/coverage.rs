@@ -30,6 +30,8 @@ pub(in crate::library) struct Coverage {
 /// The changes that matter in a directory.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Interest {
+    /// The position in the order of addition. Earlier directories matter more if there are too many.
+    pub(super) order: usize,
     /// True if changes of its `SKILL.md` and of the directory itself matter.
     pub(super) skill: bool,
     /// True if new and removed subdirectories matter.
@@ -144,8 +146,14 @@ impl Coverage {
         self.directories.keys().filter(|dir| !is_seen(dir)).map(|dir| (dir, mode(dir))).collect()
     }
 
+    /// Returns the position of a directory in the order of addition.
+    pub(super) fn order(&self, dir: &Path) -> usize {
+        self.directories.get(dir).map_or(usize::MAX, |interest| interest.order)
+    }
+
     fn at(&mut self, dir: impl Into<Arc<Path>>) -> &mut Interest {
-        self.directories.entry(dir.into()).or_default()
+        let order = self.directories.len();
+        self.directories.entry(dir.into()).or_insert_with(|| Interest { order, ..Interest::default() })
     }
 
     /// Adds the nearest existing parent of `path`, because that is where the missing part will be created.

@@ -22,6 +22,16 @@ pub(super) struct Platform {
     pub(super) search_all_after: Option<Duration>,
 }
 
+/// The maximum number of watches of all programs of a user on Linux.
+const MAX_USER_WATCHES: &str = "/proc/sys/fs/inotify/max_user_watches";
+
+/// Returns the maximum number of watches of this process. All programs of a user share the limit of the system, and a project can have any
+/// number of directories, so at most half of it is used.
+pub(super) fn max_watches() -> usize {
+    let limit = std::fs::read_to_string(MAX_USER_WATCHES).ok();
+    limit.and_then(|text| text.trim().parse::<usize>().ok()).map_or(usize::MAX, |limit| limit / 2)
+}
+
 impl Platform {
     /// The capabilities of inotify.
     pub(super) const LINUX: Self =

@@ -10,7 +10,7 @@ use std::{
 };
 
 use notify::{ErrorKind, RecursiveMode, Watcher};
-use skills_core::discovery::Changes;
+use skills_core::{discovery::Changes, order};
 
 use super::{coverage::Coverage, platform::Platform};
 
@@ -18,6 +18,8 @@ use super::{coverage::Coverage, platform::Platform};
 pub(super) struct Watches {
     watcher: Box<dyn Watcher>,
     platform: Platform,
+    /// The maximum number of watches.
+    max: usize,
     watched: HashMap<Arc<Path>, RecursiveMode>,
     /// Existing directories that could not be watched at the last attempt.
     refused: HashSet<Arc<Path>>,
@@ -28,10 +30,11 @@ pub(super) struct Watches {
 
 impl Watches {
     /// Creates an empty set of watches.
-    pub(super) fn new(watcher: Box<dyn Watcher>, platform: Platform) -> Self {
+    pub(super) fn new(watcher: Box<dyn Watcher>, platform: Platform, max: usize) -> Self {
         Self {
             watcher,
             platform,
+            max,
             watched: HashMap::new(),
             refused: HashSet::new(),
             has_removed: false,
@@ -45,7 +48,7 @@ impl Watches {
         let is_stale = |(path, mode): &(&Arc<Path>, &RecursiveMode)| wanted.get(path) != Some(mode);
         let stale: Vec<_> = self.watched.iter().filter(is_stale).map(|(path, _)| Arc::clone(path)).collect();
         self.remove(&stale);
-        let added = self.add(wanted);
+        let added = self.add(coverage, wanted);
         let has_changed = mem::take(&mut self.has_removed) || !added.is_empty();
         if has_changed && self.platform.one_stream {
             return Changes::everything();
@@ -85,13 +88,14 @@ impl Watches {
     }
 
     /// Adds the missing watches. Returns the directories that are newly watched.
-    fn add(&mut self, wanted: HashMap<&Arc<Path>, RecursiveMode>) -> Changes {
+    fn add(&mut self, coverage: &Coverage, wanted: HashMap<&Arc<Path>, RecursiveMode>) -> Changes {
         // On some systems, each attempt interrupts all watches, so only try directories that exist and were not
         // refused before.
         let is_vain =
             |path: &Arc<Path>| self.platform.one_stream && (self.refused.contains(path) || !path.exists());
         let is_new = |(path, _): &(&Arc<Path>, _)| !self.watched.contains_key(*path) && !is_vain(path);
-        let new: Vec<_> = wanted.into_iter().filter(is_new).collect();
+        let mut new: Vec<_> = wanted.into_iter().filter(is_new).collect();
+        order::sort_by_key(&mut new, |(path, _)| coverage.order(path));
         let mut added = Changes::default();
         if new.is_empty() {
             return added;
@@ -99,7 +103,13 @@ impl Watches {
         let mut batch = self.watcher.paths_mut();
         let mut failure = None;
         for (path, mode) in new {
-            match batch.add(path, mode) {
+            let is_full = self.watched.len() >= self.max;
+            let result = if is_full {
+                Err(notify::Error::new(ErrorKind::MaxFilesWatch))
+            } else {
+                batch.add(path, mode)
+            };
+            match result {
                 Ok(()) => {
                     self.watched.insert(Arc::clone(path), mode);
                     match mode {
@@ -220,7 +230,7 @@ mod tests {
 
     fn limited(limit: usize, platform: Platform) -> (Watches, Arc<Mutex<System>>) {
         let system = Arc::new(Mutex::new(System { limit, ..System::default() }));
-        (Watches::new(Box::new(Limited(Arc::clone(&system))), platform), system)
+        (Watches::new(Box::new(Limited(Arc::clone(&system))), platform, usize::MAX), system)
     }
 
     #[test]
@@ -275,6 +285,27 @@ mod tests {
         }
         system.lock().unwrap().limit = 100;
         assert_eq!(watches.update(&coverage(&base)).directories.len(), 7);
+    }
+
+    /// A project can have any number of directories.
+    #[test]
+    fn the_first_directories_are_watched() {
+        let base = tempfile::tempdir().unwrap();
+        let base = dunce::canonicalize(base.path()).unwrap();
+        let system = Arc::new(Mutex::new(System { limit: 100, ..System::default() }));
+        let mut watches = Watches::new(Box::new(Limited(Arc::clone(&system))), Platform::LINUX, 3);
+        let mut all = Coverage::default();
+        all.add_decisions(base.join("trust/x.json"));
+        all.add_named(&base.join("missing/named"));
+        for dir in ["a", "b", "c", "d"] {
+            std::fs::create_dir(base.join(dir)).unwrap();
+            all.add_tree(base.join(dir));
+        }
+        assert_eq!(watches.update(&all).directories.len(), 3);
+        assert_eq!(system.lock().unwrap().watched, [base.clone(), base.join("a"), base.join("b")].into());
+        assert!(watches.has_warned);
+        assert!(watches.update(&all).is_empty());
+        assert_eq!(system.lock().unwrap().asked, 3);
     }
 
     #[test]
