@@ -9,6 +9,7 @@ use crate::{
     collector::{Collector, Mode, text},
     editor::Proxy,
     events::{SECRET, all_kinds, connected, record_every_kind},
+    faults::skills_and_agent,
     fixture::{Fixture, MCP_2025, cwd, entry, outcome},
     skills::Skills,
 };
@@ -366,6 +367,15 @@ fn a_policy_that_requires_telemetry() {
     fixture.finish();
     assert_eq!(named.logs()[0].event_name, "acp_skills.session_started");
     assert!(!named.spans().is_empty());
+    // A command that opens a session follows the rule, too.
+    let (skills, agent) = skills_and_agent();
+    let skill = skills.dir("review");
+    let named = Collector::start(Mode::Accepts);
+    machine.write(&format!("require: {{telemetry: '{}'}}", named.url));
+    let (skill, agent) = (skill.to_str().expect("text"), agent.to_str().expect("text"));
+    let said = machine.says(&["doctor", "--timeout", "4", "--skill", skill, "--", agent]);
+    let events: Vec<_> = named.logs().into_iter().map(|log| log.event_name).collect();
+    assert!(events.iter().any(|event| event == "acp_skills.session_started"), "{events:?}: {said:?}");
 }
 
 /// An MCP client sends its calls without turns.

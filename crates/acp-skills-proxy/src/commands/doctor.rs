@@ -20,13 +20,17 @@ use self::{
     servers::Servers,
     steps::{Step, Steps},
 };
-use super::{permission, skills};
+use super::{permission, record, skills};
 use crate::{
     args::{AgentArgs, LogArgs, ProxyArgs, SessionArgs, path, seconds},
     error, log, output, runtime,
     words::count,
 };
-use acp_skills::{config::Settings, intercept::McpMode, one_shot::OneShot};
+use acp_skills::{
+    config::Settings,
+    intercept::McpMode,
+    one_shot::{OneShot, Trace},
+};
 use acp_skills_runtime::agent::{self, Signal};
 
 /// The timeout for the agent to fetch the list of our tools. It is longer than the time that a prompt waits for the tools.
@@ -109,6 +113,8 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let (steps, tools) = Steps::start(!json, elsewhere.as_ref());
     let steps = Arc::new(steps);
     let seen = Arc::clone(&steps);
+    let telemetry = record::start_telemetry(settings.telemetry)?;
+    let record = record::observer(None, telemetry.as_ref());
     let has_prompt = prompt.is_some();
     let connect_timeout = CONNECT_TIMEOUT.min(timeout / 2);
     let conversation = Conversation {
@@ -128,7 +134,12 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         .agent(settings.agent)
         .bridge(std::env::current_exe()?)
         .on_permission(permission::decide(yes))
-        .trace(move |trace| seen.trace(&trace))
+        .trace(move |trace| {
+            if let (Trace::Activity(activity), Some(record)) = (&trace, &record) {
+                record(activity);
+            }
+            seen.trace(&trace);
+        })
         .converse(move |client| conversation.run(client, &cwd));
     let outcome = runtime.block_on(until_signal(async {
         if let Some((servers, processes, cwd)) = measured {
@@ -137,6 +148,8 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         tokio::time::timeout(timeout, talk).await
     }));
     runtime.shutdown_background();
+    // Send everything before the command ends.
+    drop(telemetry);
     let outcome = match outcome? {
         Ok(outcome) => outcome.map(|talked| talked.map_err(anyhow::Error::from)),
         Err(signal) => return Ok(ExitCode::from(signal.exit_code())),

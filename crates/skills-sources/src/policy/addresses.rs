@@ -28,6 +28,8 @@ pub(super) struct Pattern {
     target: GlobSet,
     /// `None` matches branches, tags and ranges of versions.
     reference: Option<GlobSet>,
+    /// True if the reference has a star, so that it could match the hash of any commit.
+    has_star: bool,
     /// The directory in the repository. `None` matches any directory.
     directory: Option<GlobSet>,
 }
@@ -64,13 +66,17 @@ impl Pattern {
             targets.extend(below.map(str::to_owned));
         }
         let Place::Git(place) = address.place() else {
-            return Ok(Self { target: globs(&targets)?, reference: None, directory: None });
+            return Ok(Self { target: globs(&targets)?, reference: None, has_star: false, directory: None });
         };
         let reference = place.reference.as_ref().map(|reference| globs(std::slice::from_ref(reference)));
         let below = || globs(&[place.path.clone(), format!("{}/{STARS}", place.path)]);
         Ok(Self {
             target: globs(&targets)?,
             reference: reference.transpose()?,
+            has_star: place
+                .reference
+                .as_ref()
+                .is_some_and(|text| text.contains(STAR) || text.contains(STARS)),
             directory: (!place.path.is_empty()).then(below).transpose()?,
         })
     }
@@ -84,7 +90,8 @@ impl Pattern {
         let Place::Git(place) = address.place() else { return true };
         let reference = place.reference.as_deref();
         let has_reference = match &self.reference {
-            Some(globs) => reference.is_some_and(|reference| globs.is_match(reference)),
+            Some(globs) => reference
+                .is_some_and(|reference| globs.is_match(reference) && !(self.has_star && is_hash(reference))),
             // The checksum of an archive only restricts the address.
             None => place.transport == Transport::Archive || reference.is_none_or(is_of_repository),
         };
@@ -95,10 +102,13 @@ impl Pattern {
 /// Returns true if a reference must be a branch, a tag or a range of versions of the repository itself. Hosts also serve what anyone has
 /// proposed to a repository: as references such as `pull/1/head`, and by the hash of a commit.
 fn is_of_repository(reference: &str) -> bool {
-    let is_hash = reference.len() >= 4 && reference.chars().all(|c| c.is_ascii_hexdigit());
     let plain = reference.strip_prefix("refs/").unwrap_or(reference);
     let is_named = plain.starts_with("heads/") || plain.starts_with("tags/");
-    is_named || !is_hash && !reference.contains('/')
+    is_named || !is_hash(reference) && !reference.contains('/')
+}
+
+fn is_hash(reference: &str) -> bool {
+    reference.len() >= 4 && reference.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 /// Compiles texts with placeholders for stars. Other special characters stand for themselves.

@@ -138,6 +138,13 @@ fn references_and_directories_narrow_a_pattern() {
         &["github:acme/x@heads/a/b", "github:acme/x@refs/tags/a/b", "github:acme/x@refs/heads/a"],
     );
     allows("github:acme/x@0123abc", &["github:acme/x@0123abc"]);
+    // A star doesn't stand for the hash of a commit.
+    let hash = "0123456789abcdef0123456789abcdef01234567";
+    for pattern in ["github:acme/x@*", "github:acme/x@**", "github:acme/x@0*"] {
+        refuses(pattern, &[&format!("github:acme/x@{hash}"), "github:acme/x@0123"]);
+    }
+    allows("github:acme/x@*", &["github:acme/x@main", "github:acme/x@v3", "github:acme/x@^2.1"]);
+    allows(&format!("github:acme/x@{hash}"), &[&format!("github:acme/x@{hash}")]);
     refuses("github:acme/x@v*", &["github:acme/x", "github:acme/x@main", "github:acme/x@v/evil"]);
     allows(
         "github:acme/x/good",
