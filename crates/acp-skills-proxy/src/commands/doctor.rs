@@ -31,7 +31,10 @@ use acp_skills::{
     intercept::McpMode,
     one_shot::{OneShot, Trace},
 };
-use acp_skills_runtime::agent::{self, Signal};
+use acp_skills_runtime::{
+    agent::{self, Signal},
+    telemetry::Telemetry,
+};
 
 /// The timeout for the agent to fetch the list of our tools. It is longer than the time that a prompt waits for the tools.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -112,9 +115,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let elsewhere = Elsewhere::of(&settings.agent, &settings.policy);
     let (steps, tools) = Steps::start(!json, elsewhere.as_ref());
     let steps = Arc::new(steps);
-    let seen = Arc::clone(&steps);
     let telemetry = record::start_telemetry(settings.telemetry)?;
-    let record = record::observer(None, telemetry.as_ref());
     let has_prompt = prompt.is_some();
     let connect_timeout = CONNECT_TIMEOUT.min(timeout / 2);
     let conversation = Conversation {
@@ -134,12 +135,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         .agent(settings.agent)
         .bridge(std::env::current_exe()?)
         .on_permission(permission::decide(yes))
-        .trace(move |trace| {
-            if let (Trace::Activity(activity), Some(record)) = (&trace, &record) {
-                record(activity);
-            }
-            seen.trace(&trace);
-        })
+        .trace(tracer(&steps, telemetry.as_ref()))
         .converse(move |client| conversation.run(client, &cwd));
     let outcome = runtime.block_on(until_signal(async {
         if let Some((servers, processes, cwd)) = measured {
@@ -180,6 +176,17 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let report = Report { works, steps: steps.finish() };
     print(&report, &conclusion(verdict, is_built_in, hint.as_deref()), json)?;
     Ok(ExitCode::from(u8::from(!works)))
+}
+
+/// Returns the callback that adds the steps and sends telemetry.
+fn tracer(steps: &Arc<Steps>, telemetry: Option<&Telemetry>) -> impl Fn(Trace<'_>) + Send + Sync + use<> {
+    let (steps, record) = (Arc::clone(steps), record::observer(None, telemetry));
+    move |trace| {
+        if let (Trace::Activity(activity), Some(record)) = (&trace, &record) {
+            record(activity);
+        }
+        steps.trace(&trace);
+    }
 }
 
 fn print(report: &Report, conclusion: &str, json: bool) -> anyhow::Result<()> {
