@@ -3,16 +3,15 @@
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
 use serde_json::json;
 
-#[cfg(target_os = "linux")]
-use crate::machine::Machine;
 use crate::{
     collector::{Collector, Mode, text},
     editor::Proxy,
     events::{SECRET, all_kinds, connected, record_every_kind},
-    faults::skills_and_agent,
     fixture::{Fixture, MCP_2025, cwd, entry, outcome},
     skills::Skills,
 };
+#[cfg(target_os = "linux")]
+use crate::{faults::skills_and_agent, machine::Machine};
 
 crate::trials!(
     spans_of_a_session,
