@@ -13,6 +13,7 @@ crate::trials!(
     a_renamed_skill_is_not_lost,
     a_range_is_left_only_if_the_user_agrees,
     sources_of_projects_keep_their_decisions,
+    a_source_of_a_team_is_removed_from_its_configuration_only,
     declined_changes_are_listed,
     a_lock_file_cannot_name_any_number_of_commits,
     #[cfg(unix)]
@@ -172,6 +173,29 @@ fn sources_of_projects_keep_their_decisions() {
     write(&[&second], &"github:acme/skills".to_owned());
     removed(&second, 0, "Removed from ");
     assert_eq!(lock(&home)["sources"], json!({}));
+}
+
+/// A team's configuration has a source that the user has also approved for `--source`.
+fn a_source_of_a_team_is_removed_from_its_configuration_only() {
+    let repository = three_skills();
+    let home = Home::new();
+    let source = repository.source("");
+    home.printed(&["list", "--source", &source]);
+    home.printed(&["sources", "pin", "plan"]);
+    let team = home.path("team/skills.yaml");
+    let team = team.to_str().expect("text");
+    home.printed(&["add", &source, "--yes", "--config", team]);
+    change_all(&repository, "two");
+    home.printed(&["remove", &source, "--config", team]);
+    assert!(!fs::read_to_string(team).expect("a file").contains(&source));
+    let list = home.json(&["list", "--source", &source, "--json"]);
+    let skills = list["skills"].as_array().expect("skills").iter();
+    let descriptions: Vec<_> = skills.map(|skill| &skill["description"]).collect();
+    assert!(
+        descriptions.contains(&&json!("Plans.")) && !descriptions.contains(&&json!("Changed.")),
+        "{list}"
+    );
+    assert!(home.printed(&["sources"]).contains("(1 pinned)"));
 }
 
 /// A declined change is listed, also if the commit has been decided about.

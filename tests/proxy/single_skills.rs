@@ -14,6 +14,7 @@ crate::trials!(
     a_pinned_skill_stays,
     skills_of_several_commits_are_fetched_again,
     two_approvals_on_two_branches,
+    decisions_on_two_branches,
     a_lock_file_of_an_older_program,
     ranges_of_versions,
     outdated_lists_what_is_new,
@@ -303,6 +304,57 @@ fn two_approvals_on_two_branches() {
     let skills = list["skills"].as_array().expect("skills").iter();
     let descriptions: Vec<_> = skills.map(|skill| &skill["description"]).collect();
     assert_eq!(descriptions, ["Changed.", "Plans.", "Changed."], "{list}");
+}
+
+/// One person updates one skill and declines, pins or postpones the change of another one. Another person pins a skill and doesn't update.
+fn decisions_on_two_branches() {
+    for decision in ["later", "pinned"] {
+        let repository = three_skills();
+        let home = Home::new();
+        let source = repository.source("");
+        let config = |branch: &str| home.path(&format!("{branch}/skills.yaml"));
+        let lock = |branch: &str| home.path(&format!("{branch}/skills.lock"));
+        let run = |branch: &str, arguments: &[&str]| {
+            let file = config(branch);
+            home.printed(&[arguments, &["--config", file.to_str().expect("text")]].concat())
+        };
+        run("base", &["add", &source, "--yes"]);
+        for branch in ["ours", "theirs", "merged"] {
+            fs::create_dir_all(home.path(branch)).expect("a directory");
+            fs::copy(config("base"), config(branch)).expect("a file");
+            fs::copy(lock("base"), lock(branch)).expect("a file");
+        }
+        change_all(&repository, "two");
+        if decision == "pinned" {
+            run("ours", &["sources", "pin", "plan"]);
+        }
+        run("ours", &["update", "--yes", "--only", "review,greet"]);
+        run("theirs", &["sources", "pin", "greet"]);
+        for (first, second) in [("ours", "theirs"), ("theirs", "ours")] {
+            let files = [first, "base", second].map(|branch| format!("{branch}/skills.lock"));
+            let merged = Command::new("git")
+                .args(["merge-file", "--stdout"])
+                .args(&files)
+                .current_dir(home.path(""))
+                .output()
+                .expect("git");
+            let text = String::from_utf8(merged.stdout).expect("text");
+            assert!(text.contains("<<<<<<< "), "{text}");
+            home.write(&lock("merged"), &text);
+            let file = config("merged");
+            home.run(&["update", "--config", file.to_str().expect("text")]);
+            let file = file.to_str().expect("text");
+            let list = home.json(&["list", "--json", "--config", file]);
+            let skills = list["skills"].as_array().expect("skills").iter();
+            let descriptions: Vec<_> = skills.map(|skill| &skill["description"]).collect();
+            assert_eq!(descriptions, ["Changed.", "Plans.", "Changed."], "{decision} {first}: {list}");
+            let text = fs::read_to_string(lock("merged")).expect("a file");
+            let pinned = &serde_json::from_str::<Value>(&text).expect("JSON")["sources"][&source]["decisions"]
+                ["pinned"];
+            let expected = if decision == "pinned" { json!(["greet", "plan"]) } else { json!(["greet"]) };
+            assert_eq!(*pinned, expected, "{first}: {text}");
+        }
+    }
 }
 
 /// A lock file without decisions is read, and keeps its form until there is a decision.

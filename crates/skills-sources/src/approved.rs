@@ -104,7 +104,7 @@ pub(super) fn relative(root: &Path, dir: &Path) -> String {
     if path.is_empty() { ".".to_owned() } else { path }
 }
 
-fn at(root: &Path, path: &str) -> PathBuf {
+pub(super) fn at(root: &Path, path: &str) -> PathBuf {
     if path == "." { root.to_owned() } else { root.join(path) }
 }
 

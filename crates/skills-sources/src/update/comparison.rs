@@ -211,7 +211,9 @@ impl Updater {
         let root = self.store.root(place, &pinned.commit);
         has_all
             && before.skills.iter().all(|skill| {
-                SkillName::new(&skill.name).is_some_and(|name| takes(&name))
+                // After a merge of two lock files, a skill can be kept at a version that has another content.
+                pinned.skills.get(&skill.path) == Some(&skill.sha256)
+                    && SkillName::new(&skill.name).is_some_and(|name| takes(&name))
                     && is_good(&skill.path, &skill.name)
             })
             && approved::skills_at(&root)

@@ -10,6 +10,7 @@ use super::{
     super::{
         access::Credentials,
         address::{Address, GitPlace, Place},
+        approved, digest,
         error::SourceError,
         git::GitError,
         live::Checks,
@@ -65,7 +66,19 @@ impl Updater {
     /// Returns [`LockError::Unresolvable`] if the markers are incomplete or a side is invalid, and other errors if the file can't be read,
     /// locked or written.
     pub fn resolve_conflict(&self, lock: &Path) -> Result<Option<Vec<String>>, LockError> {
-        LockFile::resolve(lock, self.store.dir())
+        let has = |source: &str, version: &str, path: &str, digest: &str| {
+            let is_inside = path.split('/').all(|part| part != "..") && !path.starts_with('/');
+            match Address::parse(source).as_ref().map(Address::place) {
+                Ok(Place::Git(place)) if is_inside => {
+                    let dir = approved::at(&self.store.root(place, version), path);
+                    digest::of_skill(&dir).is_ok_and(|found| found.to_string() == digest)
+                }
+                // Skills of a site are served by their checksums.
+                Ok(Place::Web(_)) => true,
+                _ => false,
+            }
+        };
+        LockFile::resolve(lock, self.store.dir(), &has)
     }
 
     /// Returns the address with a range that contains the highest version of the source. Returns `None` if the range of the address

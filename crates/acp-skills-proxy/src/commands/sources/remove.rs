@@ -6,7 +6,7 @@ use acp_skills::config::{SourceEntry, edit};
 use clap::Args;
 use serde_json::json;
 use skills_core::text::shown_path;
-use skills_sources::Address;
+use skills_sources::{Address, LockFile};
 
 use super::{CommonArgs, Target, is_at, known, lock_error, named, tidy, updater};
 use crate::{error::UsageError, output};
@@ -31,7 +31,11 @@ pub(crate) struct RemoveArgs {
 pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
     let RemoveArgs { source, common } = args;
     let target = Target::existing(&common)?;
-    let matching = named(known(&target)?, &source)?;
+    let mut matching = named(known(&target)?, &source)?;
+    // With `--config`, the user doesn't mean approvals of the same source for `--source`.
+    if common.config.config.is_some() && matching.iter().any(|known| known.lock == target.lock()) {
+        matching.retain(|known| known.lock == target.lock());
+    }
     let updater = updater(&common)?;
     let (mut removed, mut kept) = (Vec::new(), Vec::new());
     for known in matching {
@@ -54,18 +58,19 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
             }
         };
         if is_listed {
-            // If we can't edit the configuration, fail here, before the lock file is written.
             if remove_from(&target.text)? == target.text {
                 return Err(not_removed(&target, &known.address).into());
             }
         }
-        // A project still needs its approved version.
-        if !is_in_projects && updater.forget(&known.lock, known.address.as_str()).map_err(lock_error)? {
-            removed.push(known.lock.clone());
-        }
+        // A lock file that can't be read must not stop this half-way.
+        LockFile::read(&known.lock).map_err(lock_error)?;
         if is_listed {
             target.change(&updater, remove_from)?;
             removed.push(target.path.clone());
+        }
+        // A project still needs its approved version.
+        if !is_in_projects && updater.forget(&known.lock, known.address.as_str()).map_err(lock_error)? {
+            removed.push(known.lock.clone());
         }
     }
     if let Some(address) = kept.first().filter(|_| removed.is_empty()) {

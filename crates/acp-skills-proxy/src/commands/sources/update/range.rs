@@ -74,7 +74,12 @@ pub(super) fn replace(
     }
     // If this process is killed in between, the source waits for its approval.
     updater.rename(&source.lock, old.as_str(), new).map_err(lock_error)?;
-    Ok(target.change(updater, edit)?)
+    let changed = target.change(updater, edit);
+    if changed.is_err() {
+        // The configuration still has the old address.
+        updater.rename(&source.lock, new, old.as_str()).map_err(lock_error)?;
+    }
+    Ok(changed?)
 }
 
 fn not_edited(target: &Target, old: &Address, new: &str) -> UsageError {
