@@ -14,6 +14,7 @@ crate::trials!(
     a_range_is_left_only_if_the_user_agrees,
     sources_of_projects_keep_their_decisions,
     a_source_of_a_team_is_removed_from_its_configuration_only,
+    a_kept_version_with_another_content_is_replaced,
     declined_changes_are_listed,
     a_lock_file_cannot_name_any_number_of_commits,
     #[cfg(unix)]
@@ -196,6 +197,25 @@ fn a_source_of_a_team_is_removed_from_its_configuration_only() {
         "{list}"
     );
     assert!(home.printed(&["sources"]).contains("(1 pinned)"));
+}
+
+/// Git merges the approval of a skill with the decision of somebody else to keep its earlier version, if both are on different lines.
+fn a_kept_version_with_another_content_is_replaced() {
+    let repository = three_skills();
+    let home = Home::new();
+    let source = repository.source("");
+    home.printed(&["add", &source, "--yes"]);
+    let file = home.config().with_file_name("skills.lock");
+    let first = home.pinned(&file, &source).expect("a commit");
+    change_all(&repository, "two");
+    home.printed(&["update", "--yes"]);
+    let good = lock(&home);
+    let mut merged = good.clone();
+    merged["sources"][&source]["decisions"]["kept"] = json!({ "plan": first });
+    fs::write(&file, merged.to_string()).expect("a file");
+    assert!(home.printed(&["update"]).contains("no changes"));
+    assert_eq!(lock(&home), good);
+    assert_eq!(home.json(&["list", "--json"])["skills"].as_array().map(Vec::len), Some(3));
 }
 
 /// A declined change is listed, also if the commit has been decided about.

@@ -7,6 +7,7 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
+    process,
     time::Duration,
 };
 
@@ -19,7 +20,7 @@ use crate::{
 const NEW: &str = ".new-";
 /// The file that is locked while a directory is used. No skill has this name.
 const LOCK: &str = ".lock";
-/// The file that exists if the user has to look at the directory.
+/// The file that exists if the user has to look at the directory. It contains the id of the process.
 const KEPT: &str = ".kept";
 /// The age after which a directory without a locked file is a leftover. Its process may not have locked the file yet.
 const UNLOCKED: Duration = Duration::from_mins(1);
@@ -56,11 +57,14 @@ impl Temporary {
     /// source, because each of them can be large.
     pub(super) fn keep(&mut self) {
         self.is_kept = true;
-        let _ = File::create(self.path.join(KEPT));
+        let id = process::id().to_string();
+        let _ = fs::write(self.path.join(KEPT), &id);
         let directory = self.path.parent().filter(|_| self.lock.is_some());
         for other in directory.into_iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten() {
             let Ok(other) = other.map(|other| other.path()) else { continue };
-            if other != self.path && is_new(&other) && other.join(KEPT).exists() && is_unused(&other) {
+            // The user may look at the directories of several sources after one command.
+            let is_of_other = fs::read_to_string(other.join(KEPT)).is_ok_and(|other| other != id);
+            if is_new(&other) && is_of_other && is_unused(&other) {
                 // If this fails, a later fetch removes it.
                 let _ = system::remove_dir_all(&other);
             }
@@ -121,7 +125,11 @@ mod tests {
         running.keep();
         ended.keep();
         drop(ended);
+        last.keep();
         assert_eq!(left(), [true, true, true]);
+        for path in &paths[..2] {
+            fs::write(path.join(KEPT), "0").unwrap();
+        }
         let deadline = std::time::Instant::now() + Duration::from_secs(30);
         // Child processes of other tests inherit our locks until they execute a program.
         while left() != [false, true, true] {

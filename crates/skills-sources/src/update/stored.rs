@@ -35,9 +35,9 @@ impl Updater {
         }
         .into_iter();
         let mut offer = parts.next()??;
+        offer.skills.retain(|skill| pinned.version_of(&skill.path) == pinned.version());
         for part in parts.flatten() {
             let is_kept = |skill: &OfferedSkill| pinned.version_of(&skill.path) == part.pinned.version();
-            offer.skills.retain(|skill| pinned.version_of(&skill.path) != part.pinned.version());
             offer.skills.extend(part.skills.iter().filter(|skill| is_kept(skill)).cloned());
         }
         // We can only use stored files that match the approved checksums. Some of the skills may not be approved.
