@@ -48,7 +48,9 @@ impl Key {
         repository.skill("review", "Reviews.", body);
         repository.git(&["add", "--all"]);
         let key = format!("user.signingKey={}", self.0.display());
-        let signing = ["-c", "gpg.format=ssh", "-c", &key, "commit", "--quiet", "-S", "--message=m"];
+        // The time comes after more than 4 KiB.
+        let author = format!("--author={} <t@example.com>", "a".repeat(4_500));
+        let signing = ["-c", "gpg.format=ssh", "-c", &key, "commit", "--quiet", "-S", "--message=m", &author];
         repository.git_at(time, &signing);
         repository.git(&["rev-parse", "HEAD"])
     }

@@ -49,10 +49,9 @@ fn tag_object(git: &Git<'_>, name: &str) -> Result<Option<String>, GitError> {
 
 /// Returns the time of a commit in seconds since 1970. A signature of the commit or of its tag covers it. `None` if it cannot be read.
 pub(super) fn commit_time(git: &Git<'_>, commit: &str) -> Result<Option<i64>, GitError> {
-    let text = git.line(&["cat-file", "-p", commit])?;
-    let mut header = text.lines().take_while(|line| !line.is_empty());
-    let committer = header.find_map(|line| line.strip_prefix("committer "));
-    Ok(committer.and_then(|line| line.rsplit(' ').nth(1)?.parse().ok()))
+    // The header of a commit can be long, so let git read it.
+    let line = git.line(&["rev-list", "--max-count=1", "--timestamp", commit, "--"])?;
+    Ok(line.split_whitespace().next().and_then(|time| time.parse().ok()))
 }
 
 /// Returns `None` if git accepts the signature, or else what git said.
