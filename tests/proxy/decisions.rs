@@ -199,7 +199,7 @@ fn a_source_of_a_team_is_removed_from_its_configuration_only() {
     assert!(home.printed(&["sources"]).contains("(1 pinned)"));
 }
 
-/// Git merges the approval of a skill with the decision of somebody else to keep its earlier version, if both are on different lines.
+/// Git merges the approval of a skill with the decision on another branch to keep its earlier version, if both are on different lines.
 fn a_kept_version_with_another_content_is_replaced() {
     let repository = three_skills();
     let home = Home::new();

@@ -323,6 +323,7 @@ impl Interceptor {
             let entry = servers::entry(&name, &endpoint, self.agent.version);
             servers::inject(&mut edit, params, &entry, is_taken);
             session.server.offer(name, transport, had_tools);
+            self.hold_on(session, actions);
         }
         session.brief_at_setup(&mut edit, params, &self.agent, &self.policy);
         if edit.is_empty() {

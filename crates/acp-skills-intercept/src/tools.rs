@@ -13,7 +13,7 @@ use crate::{
     pending::{PromptKind, PromptText},
     prompt,
     queries::{Query, Wanted},
-    session::tools::ToolsEffect,
+    session::{Session, tools::ToolsEffect},
 };
 
 impl Interceptor {
@@ -35,6 +35,17 @@ impl Interceptor {
             actions.tasks.push(Task::ToolsTimer { session: key, timer, time: timeout });
         }
         true
+    }
+
+    /// Starts the connect timeout again if prompts are held while the session is set up once more. The agent may refuse that, or never
+    /// answer.
+    pub(crate) fn hold_on(&self, session: &mut Session, actions: &mut Actions) {
+        if self.pending.has_prompts(session.key())
+            && let ToolsEffect::StartConnectTimer(timer) = session.server.prompt_held()
+        {
+            let time = self.connect_timeout();
+            actions.tasks.push(Task::ToolsTimer { session: session.key(), timer, time });
+        }
     }
 
     /// Starts the timeout for the skill tools when the agent has opened a session. All proxies in a chain start their timeouts at

@@ -33,6 +33,35 @@ fn the_first_prompt_waits_for_the_tools() {
     assert_eq!(texts(fixture.prompt(5, "s", &["third"]).agent()), ["third"]);
 }
 
+/// The time starts again with the second request, because the agent may connect again.
+#[test]
+fn a_prompt_is_sent_if_its_session_is_not_loaded_again() {
+    for method in ["session/load", "session/resume"] {
+        for answer in ["refused", "cancelled", "none"] {
+            let mut fixture = fixture();
+            fixture.new_session(1, "s");
+            assert!(fixture.prompt(2, "s", &["hello"]).is_nothing());
+            let params = json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] });
+            let out = fixture.request(3, method, &params);
+            assert_eq!((out.to_agent.len(), waits(&out)), (1, vec![300]), "{method} {answer}");
+            let code = match answer {
+                "refused" => -32603,
+                "cancelled" => -32800,
+                _ => 0,
+            };
+            if code != 0 {
+                let error = json!({ "code": code, "message": "session is in use" });
+                fixture.agent(&json!({ "jsonrpc": "2.0", "id": 3, "error": error }));
+            }
+            // The timer of the first request has no effect.
+            assert!(fixture.timer_ends(KEY).to_agent.is_empty(), "{method} {answer}");
+            let out = fixture.timer_ends(KEY);
+            let sent = out.to_agent.iter().filter(|line| line["method"] == "session/prompt").count();
+            assert_eq!(sent, 1, "{method} {answer}: {out:?}");
+        }
+    }
+}
+
 /// Returns the timers that were started, in milliseconds.
 fn waits(out: &Out) -> Vec<u128> {
     let wait = |task: &Task| match task {

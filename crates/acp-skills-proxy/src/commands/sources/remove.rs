@@ -57,10 +57,8 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
                 text = edit::remove_source(&text, number).map_err(|_| failed())?;
             }
         };
-        if is_listed {
-            if remove_from(&target.text)? == target.text {
-                return Err(not_removed(&target, &known.address).into());
-            }
+        if is_listed && remove_from(&target.text)? == target.text {
+            return Err(not_removed(&target, &known.address).into());
         }
         // A lock file that can't be read must not stop this half-way.
         LockFile::read(&known.lock).map_err(lock_error)?;
