@@ -34,13 +34,13 @@ pub(crate) fn limit_hint(error: &io::Error) -> Option<String> {
 }
 
 /// The address space in bytes that the proxy needs after its start, mostly for the stacks of its threads.
-const NEEDED_ADDRESS_SPACE: u64 = 24 << 20;
+const NEEDED_ADDRESS_SPACE: u64 = 30 << 20;
 
 /// Checks that the limit of the address space (`ulimit -v`) leaves enough for the threads of the proxy. Without this check, the
 /// start fails at a place that depends on the limit, and the client may get no answer.
 ///
 /// # Errors
-/// Returns an error that names the limit if less than 24 MiB are left. Only Linux is checked, because macOS ignores the limit.
+/// Returns an error that names the limit if less than 30 MiB are left. Only Linux is checked, because macOS ignores the limit.
 pub(crate) fn check_address_space() -> io::Result<()> {
     let Some(limit) = address_space_limit() else { return Ok(()) };
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
