@@ -6,15 +6,15 @@
 //! leader is closed, and the leader makes sure that the whole group is ended. The pipe can't be closed too early,
 //! because the new child process also holds our end of the pipe until it calls `exec`.
 //!
-//! When the agent is running, we start the watchdog in the background and send it the groups. After that, the leader
-//! exits. Otherwise it would receive signals for the agent, and we would not know if the group is empty.
+//! When the agent is running, we start the watchdog in the background. When it reports that it is ready, we send it the groups.
+//! After that, the leader exits. Otherwise it would receive signals for the agent, and we would not know if the group is empty.
 //!
 //! We use the same approach for scripts and for the programs of tools, with a separate group for each. We only wait
 //! for the exit status of the leader after the group ended. Until then, the id of the group can't be reused.
 
 use std::{
     collections::HashMap,
-    io::{self, PipeWriter, Write},
+    io::{self, PipeWriter, Read, Write},
     mem,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
@@ -92,6 +92,21 @@ impl Guard {
 
 impl HelperProcess {
     fn start(program: &Path, part: Option<&str>) -> io::Result<Self> {
+        Self::spawn(program, part, Stdio::null())
+    }
+
+    /// Starts the watchdog and waits until it catches signals. Before that, a signal would end it, and then nothing would end the
+    /// groups whose leaders were dismissed.
+    fn start_watchdog(program: &Path) -> io::Result<Self> {
+        let mut helper = Self::spawn(program, None, Stdio::piped())?;
+        if let Some(mut stdout) = helper.child.stdout.take() {
+            let ready = stdout.read_exact(&mut [0; watchdog::READY.len()]);
+            ready.map_err(|_| io::Error::other("it ended before it was ready"))?;
+        }
+        Ok(helper)
+    }
+
+    fn spawn(program: &Path, part: Option<&str>, stdout: Stdio) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
         // Use a non-blocking pipe, so that we never block on a helper that is stopped.
         rustix::io::ioctl_fionbio(&pipe, true)?;
@@ -99,7 +114,7 @@ impl HelperProcess {
             .arg(watchdog::SUBCOMMAND)
             .args(part)
             .stdin(Stdio::from(reader))
-            .stdout(Stdio::null())
+            .stdout(stdout)
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()?;
@@ -253,7 +268,7 @@ impl Processes {
         state.guard.watchdog = Helper::Starting;
         drop(state);
         let processes = self.clone();
-        let work = move || processes.watchdog_started(HelperProcess::start(&program, None));
+        let work = move || processes.watchdog_started(HelperProcess::start_watchdog(&program));
         if let Err(error) = thread::Builder::new().name("watchdog".to_owned()).spawn(work) {
             self.watchdog_started(Err(error));
         }
@@ -282,5 +297,32 @@ impl Processes {
         drop(state);
         // Only drop the leader after the watchdog knows the group, to make sure that the group is always watched.
         drop(leader);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        thread::yield_now,
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+
+    /// A watchdog that a signal ends before it catches signals must not replace the leaders.
+    #[test]
+    fn leaders_stay_until_the_watchdog_is_ready() {
+        let processes = Processes::default();
+        processes.prepare(Path::new("false"));
+        let group = processes.new_group().unwrap();
+        processes.add(group);
+        let deadline = Instant::now() + Duration::from_secs(50);
+        while matches!(processes.0.state.lock().guard.watchdog, Helper::Starting) {
+            assert!(Instant::now() < deadline, "the watchdog has not ended");
+            yield_now();
+        }
+        let state = processes.0.state.lock();
+        assert!(matches!(state.guard.watchdog, Helper::Failed), "{:?}", state.guard.watchdog);
+        assert!(state.guard.leaders[&group].pipe.is_some(), "the leader was dismissed");
     }
 }

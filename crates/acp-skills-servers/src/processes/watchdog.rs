@@ -26,6 +26,8 @@ pub const SUBCOMMAND: &str = "watchdog";
 pub(super) const LEADER: &str = "leader";
 /// The line that dismisses a leader.
 pub(super) const DISMISSAL: &str = ".\n";
+/// What the watchdog writes to its stdout when it catches signals.
+pub(super) const READY: &[u8] = b"ready\n";
 /// The prefix of a group that was added.
 pub(super) const ADD: char = '+';
 /// The prefix of a group that was removed.
@@ -35,13 +37,16 @@ pub(super) const REMOVE: char = '-';
 const GRACE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 
-/// Runs as a leader if `part` is `leader`, or as the watchdog if it is `None`.
+/// Runs as a leader if `part` is `leader`, or as the watchdog if it is `None`. A watchdog must already catch the signals that ask
+/// a process to end.
 ///
 /// # Errors
 /// Returns an error if `part` is unknown, or if a system call fails.
 pub fn run(part: Option<&str>) -> io::Result<()> {
     match part {
         None => {
+            // This fails if the proxy was killed, and then its groups have to be ended.
+            let _ = io::stdout().write_all(READY);
             watch(io::stdin().lock());
             Ok(())
         }
