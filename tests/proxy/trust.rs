@@ -73,7 +73,7 @@ impl Project {
     }
 }
 
-/// Returns visible_skills that the model can see of skills over MCP.
+/// Returns what the model can see of skills over MCP.
 fn visible_skills(fixture: &mut Fixture, connection: &crate::fixture::Connection) -> String {
     fixture
         .order("look", json!({ "connection": connection.number }))

@@ -2,15 +2,21 @@
 //! that a configuration trusts.
 
 use std::fs;
+#[cfg(unix)]
+use std::path::Path;
 
 use serde_json::json;
 
 use crate::{editor::Proxy, fixture::Fixture, trust::Project};
+#[cfg(unix)]
+use crate::{repositories::Home, skills::Skills};
 
 crate::trials!(
     untrust_ends_all_trust_in_a_name,
     a_skill_that_a_configuration_trusts_can_be_declined,
     a_skill_that_stays_in_use_is_named,
+    #[cfg(unix)]
+    a_link_that_leads_to_another_project,
 );
 
 /// Sends a command in a new session.
@@ -152,4 +158,54 @@ fn a_skill_that_stays_in_use_is_named() {
     assert!(output.status.success(), "{errors}");
     let own = own.to_str().expect("text");
     assert!(errors.contains("a skill `deploy` in ") && errors.contains(own), "{errors}");
+}
+
+#[cfg(unix)]
+fn open(fixture: &mut Fixture, cwd: &Path) {
+    let params = json!({ "cwd": cwd, "mcpServers": [] });
+    fixture.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
+}
+
+/// The link in the path of the session's directory changes while the session uses the skill of the first project.
+#[cfg(unix)]
+fn a_link_that_leads_to_another_project() {
+    use std::os::unix::fs::symlink;
+    for (in_repository, by_configuration) in [(true, false), (false, false), (true, true), (false, true)] {
+        let case = format!("in a repository: {in_repository}, by a configuration: {by_configuration}");
+        let home = Home::new();
+        let projects = Skills::new();
+        let [first, second] = ["first", "second"].map(|name| {
+            let text = format!("---\nname: deploy\ndescription: d\n---\n# {name}\n");
+            projects.write(&format!("{name}/.skills/deploy/SKILL.md"), &text);
+            if in_repository {
+                fs::create_dir(projects.dir(name).join(".git")).expect("a directory");
+            }
+            projects.dir(name).to_str().expect("text").to_owned()
+        });
+        if by_configuration {
+            let trusted = [&first, &second]
+                .map(|dir| json!({ "path": dir, "discover": ["project"], "trust": ["project"] }));
+            home.write(&home.config(), &json!({ "projects": trusted }).to_string());
+        } else {
+            home.write(&home.config(), &json!({ "discover": ["project"] }).to_string());
+            for dir in [&first, &second] {
+                home.printed(&["trust", "--dir", dir, "--yes"]);
+            }
+        }
+        let link = projects.path().join("link");
+        symlink(&first, &link).expect("a link");
+        let mut fixture = Fixture::over_http(home.proxy().arg("--no-watch"));
+        open(&mut fixture, &link);
+        assert!(!fixture.ask("/skills").contains("Waiting"), "{case}");
+        fs::remove_file(&link).expect("the path exists");
+        symlink(&second, &link).expect("a link");
+        let said = fixture.ask("/skills untrust deploy");
+        assert!(said.starts_with("`deploy` is no longer trusted."), "{case}: {said}");
+        fixture.finish();
+        let mut fixture = Fixture::over_http(home.proxy().arg("--no-watch"));
+        open(&mut fixture, Path::new(&first));
+        let said = fixture.ask("/skills");
+        assert!(said.contains("Waiting for your trust**\n\n- `deploy`"), "{case}: {said}");
+        fixture.finish();
+    }
 }

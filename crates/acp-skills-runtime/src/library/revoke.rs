@@ -3,14 +3,19 @@
 //! The user means the name: a skill can be in several directories of a project, and some of them can be missing, invalid or shadowed at
 //! the moment. Therefore all decisions about the name end. A skill that a configuration trusts is refused instead.
 
-use std::{collections::HashSet, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use acp_skills_intercept::Workspace;
-use skills_core::{Scope, Skill, SkillName, order};
+use skills_core::{Scope, Skill, SkillName, discovery::project_roots, order};
 use skills_sources::trust::{self, Decided, Trust, TrustedDir};
 
 use super::{
     directories::DirectoryLibrary,
+    project_searches::real,
     workspace::{decided_for, project_of},
 };
 
@@ -41,9 +46,16 @@ impl DirectoryLibrary {
                 break now;
             }
             for skill in next {
-                self.refuse(workspace, skill, &mut decided);
+                let Some(project) = decided_for(workspace, skill) else { continue };
+                self.refuse(&project, skill, &mut decided);
             }
         };
+        for (project, skill) in left_behind(workspace, skills) {
+            let is_trusted = || self.projects_at(&project).iter().any(|here| here.is_trusted);
+            if self.trust.is_none() || is_trusted() {
+                self.refuse(&project, skill, &mut decided);
+            }
+        }
         self.decline_missing(workspace, &names, &mut decided);
         for name in &names {
             let key = name.key();
@@ -66,6 +78,12 @@ impl DirectoryLibrary {
             let of_session = skills.iter().filter_map(|skill| trust::project_of(skill));
             let services = self.servers.identities().into_iter().map(PathBuf::from).chain(of_session);
             dirs.extend(order::set(services).iter().flat_map(|service| trust.trusted(service)));
+        }
+        if let Some(trust) = self.decisions() {
+            for (_, skill) in left_behind(workspace, skills) {
+                let above = skill.dir().into_iter().flat_map(Path::ancestors);
+                dirs.extend(above.flat_map(|project| trust.trusted(project)).filter(|dir| dir.has(skill)));
+            }
         }
         let mut revoked = Vec::new();
         for name in names {
@@ -105,14 +123,13 @@ impl DirectoryLibrary {
     }
 
     /// Refuses a skill that a configuration trusts together with its project. Adds the result to `decided`.
-    fn refuse(&self, workspace: &Workspace, skill: &Skill, decided: &mut Decided) {
-        let Some(project) = decided_for(workspace, skill) else { return };
+    fn refuse(&self, project: &Path, skill: &Skill, decided: &mut Decided) {
         let Some(trust) = &self.trust else {
             let why = "all skills of projects are trusted by `--trust project`, or by the key `trust` of the configuration";
             decided.failed.push((skill.name.clone(), why.to_owned()));
             return;
         };
-        let unsaved = trust.refuse(&project, skill);
+        let unsaved = trust.refuse(project, skill);
         decided.unsaved = decided.unsaved.take().or(unsaved);
         if !decided.done.contains(&skill.name) {
             decided.done.push(skill.name.clone());
@@ -123,6 +140,19 @@ impl DirectoryLibrary {
     fn decisions(&self) -> Option<&Trust> {
         self.trust.as_ref().or(self.servers.trust())
     }
+}
+
+/// Returns the skills of projects that the workspace doesn't belong to anymore, because a link in the path of a root now leads to another
+/// project. The session still has their skills. Each skill comes with the project whose directories for skills contain it.
+fn left_behind<'a>(workspace: &Workspace, skills: &'a [Arc<Skill>]) -> Vec<(PathBuf, &'a Skill)> {
+    let here: Vec<_> = workspace.roots().map(|root| real(&project_of(root))).collect();
+    let project_around = |skill: &Skill| {
+        let dir = skill.dir().filter(|dir| here.iter().all(|project| !dir.starts_with(project)))?;
+        let has = |above: &&Path| project_roots(above).iter().any(|root| dir.starts_with(&root.path));
+        dir.ancestors().find(has).map(project_of)
+    };
+    let of_projects = skills.iter().filter(|skill| skill.scope == Scope::Project);
+    of_projects.filter_map(|skill| Some((project_around(skill)?, skill.as_ref()))).collect()
 }
 
 /// Returns the place of a skill, as a phrase.
