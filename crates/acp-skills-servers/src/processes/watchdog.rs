@@ -26,7 +26,7 @@ pub const SUBCOMMAND: &str = "watchdog";
 pub(super) const LEADER: &str = "leader";
 /// The line that dismisses a leader.
 pub(super) const DISMISSAL: &str = ".\n";
-/// What the watchdog writes to its stdout when it catches signals.
+/// The line on the stdout of a watchdog that catches signals now.
 pub(super) const READY: &[u8] = b"ready\n";
 /// The prefix of a group that was added.
 pub(super) const ADD: char = '+';
