@@ -114,3 +114,24 @@ fn a_long_text_is_shown_with_the_pager() {
         assert!(shown.contains("+ZQ-body"), "{pager}: {shown}");
     }
 }
+
+/// While the user thinks about a version, a newer one is approved elsewhere. The answer must not bring the older one back.
+#[test]
+fn an_old_question_changes_nothing() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.add("", "y").1, Some(0));
+    fixture.write("notes.md", b"Two\n");
+    let (mut waiting, mut terminal) = fixture.start(&["update"], "");
+    let mut shown = read_until(&mut terminal, "Approve");
+    fixture.write("notes.md", b"Three\n");
+    let (mut other, mut seen) = fixture.start(&["update", "--yes"], "");
+    read_until(&mut seen, "pproved");
+    assert!(other.wait().unwrap().success());
+    let lock = || fs::read_to_string(fixture.path().join("config/acp-skills-proxy/skills.lock")).unwrap();
+    let newer = lock();
+    writeln!(terminal, "y").unwrap();
+    shown += &read_until(&mut terminal, "was not changed");
+    assert!(!waiting.wait().unwrap().success(), "{shown}");
+    assert!(shown.contains("was approved in the meantime"), "{shown}");
+    assert_eq!(lock(), newer);
+}

@@ -147,6 +147,14 @@ pub enum LockError {
         /// The system's error.
         source: io::Error,
     },
+    /// Another process has approved another version of a source since the user was asked.
+    #[error("another version of `{address}` was approved in the meantime: {}", shorten_home(path))]
+    Outpaced {
+        /// The path of the file.
+        path: PathBuf,
+        /// The address of the source.
+        address: String,
+    },
 }
 
 impl LockError {
@@ -160,6 +168,7 @@ impl LockError {
             Self::Broken { .. } => {
                 "restore the file from version control, or remove it and run `acp-skills-proxy update`"
             }
+            Self::Outpaced { .. } => "run `acp-skills-proxy update` again; the lock file was not changed",
             Self::Unwritable { source, .. } | Self::UnwritableRecord { source, .. }
                 if source.kind() == io::ErrorKind::TimedOut =>
             {

@@ -62,6 +62,8 @@ pub struct Offer {
     pub skills: Vec<OfferedSkill>,
     /// Notes about files and skills that were left out.
     pub notes: Vec<String>,
+    /// The approved version that the offer was compared with, if any.
+    approved: Option<String>,
     /// The skills that the filters leave out, by path.
     left_out: BTreeMap<String, OfferedSkill>,
     /// The files of a repository, which are removed with the last clone of the offer.
@@ -165,7 +167,9 @@ impl Updater {
         approved: Option<&Pinned>,
         nested: bool,
     ) -> Result<Offer, SourceError> {
-        self.latest_at(address, approved, nested, None)
+        let mut offer = self.latest_at(address, approved, nested, None)?;
+        offer.approved = approved.map(|pinned| pinned.version().to_owned());
+        Ok(offer)
     }
 
     /// Returns the same as [`latest_with`](Self::latest_with). `found` is the current version of a repository, if it is known.
@@ -251,7 +255,8 @@ impl Updater {
     /// move to the directory from which they are served, so the directories in the offer are gone.
     ///
     /// # Errors
-    /// Returns the errors of [`LockFile::change`].
+    /// Returns the errors of [`LockFile::change`], and [`LockError::Outpaced`] if another version was approved since the offer was made: the
+    /// offer could be older, and the user has compared it with another version.
     pub fn approve(
         &self,
         lock: &Path,
@@ -259,13 +264,19 @@ impl Updater {
         offer: &Offer,
         decision: &Decision,
     ) -> Result<Pinned, LockError> {
-        let pinned = LockFile::change(lock, self.store.dir(), |lock| {
+        let pinned = LockFile::change(lock, self.store.dir(), |entries| {
             // Another process may have changed the lock file in the meantime, so decide with its current content.
-            let current = lock.get(address.as_str()).filter(|_| !decision.is_first());
+            let current = entries.get(address.as_str()).filter(|_| !decision.is_first());
+            let is_known = |version: &str| {
+                version == offer.pinned.version() || Some(version) == offer.approved.as_deref()
+            };
+            if current.is_some_and(|current| !is_known(current.version())) {
+                return Err(LockError::Outpaced { path: lock.to_owned(), address: address.to_string() });
+            }
             let pinned = self.decided(address, current, offer, decision);
-            lock.set(address.as_str(), pinned.clone());
-            pinned
-        })?;
+            entries.set(address.as_str(), pinned.clone());
+            Ok(pinned)
+        })??;
         if let (Place::Git(place), Pinned::Git(git), Some(checkout)) =
             (address.place(), &pinned, &offer.checkout)
         {
@@ -322,6 +333,7 @@ impl Updater {
             pinned: Pinned::Git(pinned),
             skills,
             notes,
+            approved: None,
             left_out: BTreeMap::new(),
             limits: self.store.limits(),
             checkout: None,
@@ -340,6 +352,7 @@ impl Updater {
             pinned,
             skills,
             notes,
+            approved: None,
             left_out: BTreeMap::new(),
             limits: self.store.limits(),
             checkout: None,

@@ -133,6 +133,7 @@ impl Updater {
         let is_git = matches!(address.place(), Place::Git(place) if place.transport.is_git());
         let found = found.filter(|_| is_git && !self.store.verifies());
         let mut offer = self.latest_at(address, *approved, query.nested, found.as_ref())?;
+        offer.approved = approved.map(|pinned| pinned.version().to_owned());
         offer.retain(query.takes);
         // The approved version can be in the store now.
         let before = before.or_else(|| approved.and_then(|pinned| self.approved(address, pinned)));
