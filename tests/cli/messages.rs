@@ -228,6 +228,19 @@ fn mcp_servers_of_skills() {
 }
 
 #[test]
+fn keys_without_an_effect_on_a_source() {
+    let fixture = Fixture::new();
+    for (entry, words) in [
+        ("{ source: 'github:acme/skills', headers: { A: b } }", "git does not send `headers`"),
+        ("{ source: 'mcp+https://example.com/mcp', verify: git }", "`verify` is not for MCP servers"),
+    ] {
+        fixture.write("c.yaml", &format!("sources: [{entry}]\n"));
+        let said = fixture.output(&["list", "--config", "c.yaml"]);
+        assert!(said.contains(words) && said.ends_with("exit 2\n"), "{entry}: {said}");
+    }
+}
+
+#[test]
 fn a_misspelled_field() {
     let fixture = Fixture::new();
     fixture.write("x/SKILL.md", "---\nname: x\ndescripton: Reads files.\n---\nBody\n");

@@ -24,7 +24,7 @@ impl Servers {
     /// Creates the servers. `named` are the entries of `skills`. If `is_locked` is true, none is asked, and each is added to `refused`.
     ///
     /// # Errors
-    /// Returns [`ConfigError::Value`] if a URL is not allowed, and [`ConfigError::VirtualSkill`] if the entry of a server is not valid.
+    /// Returns [`ConfigError::Value`] if a URL or a key is not allowed, and [`ConfigError::VirtualSkill`] if the entry of a server is not valid.
     pub(super) fn load(
         self,
         named: &[SkillEntry],
@@ -38,6 +38,10 @@ impl Servers {
             if !fetch::is_allowed(url) {
                 let text =
                     format!("source `{}`: use `mcp+https://…`, or `mcp+http://…` on loopback", entry.source);
+                return Err(ConfigError::Value(text));
+            }
+            if entry.verify.is_some() {
+                let text = format!("source `{}`: `verify` is not for MCP servers", entry.source);
                 return Err(ConfigError::Value(text));
             }
             let name = name(url).map_err(ConfigError::Value)?;

@@ -1,7 +1,7 @@
 //! The sources and filters of a configuration.
 
 use skills_core::discovery::Filter;
-use skills_sources::{Address, Spec, user_lock};
+use skills_sources::{Address, Place, Spec, user_lock};
 
 use super::{ConfigError, SourceEntry};
 
@@ -17,7 +17,7 @@ pub(super) fn filter(include: &[String], exclude: &[String]) -> Result<Filter, C
 /// the project, apply to it too.
 ///
 /// # Errors
-/// Returns [`ConfigError::Value`] if a glob is invalid or if the source is an MCP server, and [`ConfigError::Source`] if the address has an
+/// Returns [`ConfigError::Value`] if a glob is invalid, if the source is an MCP server, or if it is a git repository with headers, and [`ConfigError::Source`] if the address has an
 /// unknown format.
 pub(super) fn spec(entry: &SourceEntry, nested: bool, common: &[&Filter]) -> Result<Spec, ConfigError> {
     if entry.server_url().is_some() {
@@ -26,8 +26,13 @@ pub(super) fn spec(entry: &SourceEntry, nested: bool, common: &[&Filter]) -> Res
         return Err(ConfigError::Value(text));
     }
     let own = filter(&entry.include, &entry.exclude)?;
+    let address = Address::parse(&entry.source)?;
+    if !entry.headers.is_empty() && matches!(address.place(), Place::Git(place) if place.transport.is_git()) {
+        let text = format!("source `{address}`: git does not send `headers`; use git's credentials instead");
+        return Err(ConfigError::Value(text));
+    }
     Ok(Spec {
-        address: Address::parse(&entry.source)?,
+        address,
         filters: common.iter().copied().cloned().chain([own]).collect(),
         lock: entry.lock.clone().unwrap_or_else(user_lock),
         nested: nested || entry.nested,
