@@ -179,11 +179,16 @@ impl Address {
 
     /// Returns the same address with another range of versions. `None` if the address has no range, or if the result is invalid.
     pub fn with_range(&self, range: &str) -> Option<Self> {
-        let Place::Git(GitPlace { reference: Some(reference), .. }) = &self.place else { return None };
+        let Place::Git(place) = &self.place else { return None };
+        let reference = place.reference.as_deref()?;
         Range::parse(reference)?.ok()?;
-        let at = self.text.rfind(reference)?;
-        let text = format!("{}{range}{}", &self.text[..at], &self.text[at + reference.len()..]);
-        Self::parse(&text).ok()
+        let wanted = Place::Git(GitPlace { reference: Some(range.to_owned()), ..place.clone() });
+        // Other parts of the address can contain the text of the range.
+        let replaced = self.text.match_indices(reference).filter_map(|(at, _)| {
+            let text = format!("{}{range}{}", &self.text[..at], &self.text[at + reference.len()..]);
+            Self::parse(&text).ok()
+        });
+        replaced.into_iter().find(|address| address.place == wanted)
     }
 
     /// Returns the target of the address.

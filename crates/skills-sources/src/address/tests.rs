@@ -250,3 +250,23 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn ranges_are_replaced_at_their_place() {
+    for (text, range, expected) in [
+        ("github:acme/skills@^1", "^2", Some("github:acme/skills@^2")),
+        ("github:latest/latest/latest@latest", "^2", Some("github:latest/latest/latest@^2")),
+        (
+            "git+https://latest.com/latest.git#latest:latest",
+            "^2",
+            Some("git+https://latest.com/latest.git#^2:latest"),
+        ),
+        ("npm:latest@latest", "^2", Some("npm:latest@^2")),
+        ("github:acme/skills@main", "^2", None),
+        ("github:acme/skills", "^2", None),
+    ] {
+        let address = Address::parse(text).unwrap();
+        let replaced = address.with_range(range);
+        assert_eq!(replaced.as_ref().map(Address::as_str), expected, "{text}");
+    }
+}
