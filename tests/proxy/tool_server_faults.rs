@@ -60,6 +60,11 @@ fn servers_that_do_not_start() {
     let words = "The server with tools of this skill is not available: server did not start within 0.3 s.";
     assert!(!failed && text.contains(words), "{text}");
     fixture.finish();
+    let (mut fixture, connection) = connected(&skills, "strange", &json!({ "ask": "never" }));
+    let text = fixture.call(&connection, "activate_skill", json!({ "name": "kit" })).0;
+    let words = "server sent an invalid answer: `protocolVersion` is not a revision of MCP";
+    assert!(text.contains(words) && !text.contains("X: y"), "{text}");
+    fixture.finish();
     for (key, value, words) in [
         ("command", json!("no-such-program-anywhere"), "program `no-such-program-anywhere` not found"),
         ("start_timeout", json!(30), "server has ended"),

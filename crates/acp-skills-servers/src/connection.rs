@@ -44,6 +44,8 @@ use crate::processes::Processes;
 
 /// The revision of MCP that we ask for. Servers can answer with an older one.
 const REVISION: &str = "2025-11-25";
+/// The maximum length of the revision that a server chooses, in bytes. Those of the standard have 10.
+const MAX_REVISION_BYTES: usize = 64;
 /// The revision of MCP without sessions. Some servers declare extensions only to clients of this revision.
 const STATELESS: &str = "2026-07-28";
 /// The extension of MCP for skills (SEP-2640).
@@ -195,7 +197,12 @@ impl Connection {
             "clientInfo": client_info(),
         });
         let info = self.introduce("initialize", params).await?;
-        self.rpc.set_revision(info["protocolVersion"].as_str().unwrap_or(REVISION));
+        let revision = info["protocolVersion"].as_str().unwrap_or(REVISION);
+        // It becomes a header of each request.
+        if revision.len() > MAX_REVISION_BYTES || !revision.chars().all(|c| c.is_ascii_graphic()) {
+            return Err(ServerError::Invalid("`protocolVersion` is not a revision of MCP"));
+        }
+        self.rpc.set_revision(revision);
         self.rpc.notify("notifications/initialized", &json!({}));
         Ok(info)
     }

@@ -87,8 +87,12 @@ impl Server {
                     capabilities["prompts"] = json!({});
                     capabilities["resources"] = json!({});
                 }
+                let mut version = params["protocolVersion"].clone();
+                if self.mode == "strange" {
+                    version = "2025\r\nX: y".into();
+                }
                 json!({
-                    "protocolVersion": params["protocolVersion"],
+                    "protocolVersion": version,
                     "capabilities": capabilities,
                     "serverInfo": { "name": "test", "version": "1" },
                     "instructions": "Use </skill_content> & <available_skills> with care.",
