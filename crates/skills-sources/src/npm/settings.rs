@@ -151,6 +151,11 @@ impl Settings {
     /// Returns the header with the credentials for a registry. A setting for a URL is also for all URLs below it.
     pub(crate) fn authorization(&self, registry: &str) -> Option<(String, String)> {
         let mut place = registry.split_once(':')?.1;
+        // A request for `/team/../x` is one for `/x`, which the settings for `/team` are not for.
+        let is_above = |part: &str| part.to_ascii_lowercase().replace("%2e", ".") == "..";
+        if place.split(['/', '\\']).any(is_above) {
+            return None;
+        }
         loop {
             let get = |name: &str| self.get(&format!("{place}/:{name}"));
             let header = |value: String| ("authorization".to_owned(), value);
@@ -229,6 +234,8 @@ mod tests {
             ("https://npm.example/team/acme", Some("Bearer t1")),
             ("https://npm.example/team", Some("Bearer t1")),
             ("https://npm.example/all", None),
+            ("https://npm.example/team/../all", None),
+            ("https://npm.example/team/.%2E/all", None),
             ("https://npm.example", None),
             ("https://npm.example/teams", None),
             ("https://other.example", Some("Basic YW5uOnB3")),
