@@ -27,6 +27,8 @@ crate::trials!(
     skills_named_by_flag_are_watched,
     #[cfg(unix)]
     symbolic_links_are_followed,
+    #[cfg(unix)]
+    a_link_to_the_project_is_watched,
     watching_can_be_switched_off,
 );
 
@@ -333,6 +335,28 @@ fn symbolic_links_are_followed() {
     fixture.wait_for_menu(&["far"]);
     others.add("near", "Is watched, too.", "x");
     fixture.wait_for_menu(&["far", "near"]);
+    fixture.finish();
+}
+
+/// A link in the path of the session's directory can lead to another project later.
+#[cfg(unix)]
+fn a_link_to_the_project_is_watched() {
+    use std::os::unix::fs::symlink;
+    let projects = Skills::new();
+    for (project, name) in [("first", "review"), ("second", "deploy")] {
+        let text = format!("---\nname: {name}\ndescription: d\n---\nx\n");
+        projects.write(&format!("{project}/sub/.skills/{name}/SKILL.md"), &text);
+    }
+    let link = projects.path().join("link");
+    symlink("first", &link).expect("a link");
+    let proxy = Proxy::new().flag("--discover", "project").flag("--trust", "project");
+    let mut fixture = Fixture::initialized(proxy, &json!({}));
+    let params = json!({ "cwd": link.join("sub"), "mcpServers": [] });
+    fixture.exchange("session/new", params, json!({ "result": { "sessionId": "s" } }));
+    fixture.wait_for_menu(&["review"]);
+    fs::remove_file(&link).expect("the path exists");
+    symlink("second", &link).expect("a link");
+    fixture.wait_for_menu(&["deploy"]);
     fixture.finish();
 }
 

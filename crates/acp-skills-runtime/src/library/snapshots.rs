@@ -201,6 +201,7 @@ impl Watched for Snapshots {
         for projects in finder.projects.values() {
             for (search, found) in projects.iter() {
                 coverage.add_search(&search.discovery, &found.visits);
+                coverage.add_links(&search.root);
             }
             for dir in projects.tree_directories() {
                 coverage.add_tree(dir);

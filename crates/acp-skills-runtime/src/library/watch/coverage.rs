@@ -178,6 +178,12 @@ impl Coverage {
         }
     }
 
+    /// Adds the links in a path. Links of the system, such as `/tmp` on macOS, are left out: their directory contains everything.
+    pub(in crate::library) fn add_links(&mut self, path: &Path) {
+        let is_of_system = |path: &Path| path.parent().is_none_or(|parent| parent.parent().is_none());
+        path.ancestors().filter(|above| !is_of_system(above)).for_each(|above| self.add_link(above));
+    }
+
     fn add_name(&mut self, dir: PathBuf, name: OsString) {
         add(&mut self.at(dir).names, name);
     }
