@@ -196,4 +196,10 @@ pub(crate) fn a_skill_around_the_working_directory_cannot_be_changed() {
     let before = snapshot(fixture.skill());
     fixture.all_fail("write", &[text(&fixture.cwd), text(fixture.skill())]);
     assert_eq!(snapshot(fixture.skill()), before);
+    // A script could write to the files of the system relative to a descriptor of its working directory.
+    for cwd in [fixture.skill().to_owned(), fixture.skill().join("scripts"), fixture.path("home/project")] {
+        fixture.cwd = cwd;
+        let inside = fixture.inside("descriptors", &[]);
+        assert!(!inside.contains(text(&fixture.path(""))), "{}: {inside}", fixture.cwd.display());
+    }
 }

@@ -1,6 +1,11 @@
 //! [`run_script`]: runs a script of a stored skill.
 
-use std::{ffi::OsString, fs, path::PathBuf, sync::Arc};
+use std::{
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde::Serialize;
 
@@ -10,7 +15,7 @@ use super::{
 };
 use crate::{
     files::{Bounds, FileError, SkillFiles},
-    skill::Skill,
+    skill::{Skill, Source},
     tool::CallContext,
 };
 
@@ -227,7 +232,7 @@ fn prepare(
         ScriptResult::failed(kind, error.to_string())
     };
     #[cfg(feature = "fetch")]
-    if let crate::skill::Source::Remote(_) = &skill.source {
+    if let Source::Remote(_) = &skill.source {
         let message = format!(
             "cannot run scripts from remote skill `{}`; use `read_skill_file` to read the script instead",
             skill.name
@@ -250,7 +255,7 @@ fn prepare(
         .map_err(|error| failed(error.to_string()))?;
     let dir = match &options.sandbox {
         // Resolve links here, since their targets might not exist inside the sandbox.
-        Some(_) => &*dunce::canonicalize(dir).map_err(|error| {
+        Some(_) => &*resolved(skill, dir).map_err(|error| {
             failed(format!("failed to resolve skill directory {}: {error}", dir.display()))
         })?,
         None => dir,
@@ -283,6 +288,21 @@ fn prepare(
     match &options.sandbox {
         Some(sandbox) => sandbox.wrap(invocation, dir).map_err(|error| failed(error.to_string())),
         None => Ok(invocation),
+    }
+}
+
+/// Returns the canonical path of the directory of a skill.
+///
+/// # Errors
+/// Returns an error if a link has replaced a part of a path that was canonical when the skill was found. The files were checked by that
+/// path, and a script of another skill could lead the sandbox to other ones.
+fn resolved(skill: &Skill, dir: &Path) -> io::Result<PathBuf> {
+    let real = dunce::canonicalize(dir)?;
+    match &skill.source {
+        Source::Stored(stored) if stored.was_found() && real != dir => {
+            Err(io::Error::other("a part of the path is now a link"))
+        }
+        _ => Ok(real),
     }
 }
 

@@ -25,6 +25,9 @@ const BWRAP: &str = "bwrap";
 /// A program that runs another one in a new session. It is part of util-linux, BusyBox and Toybox.
 const SETSID: &str = "setsid";
 
+/// The option that mounts the directory of a descriptor, writable.
+const BIND_DESCRIPTOR: &str = "--bind-fd";
+
 /// The first version that accepts several filters (`--add-seccomp-fd`): major and minor.
 const OLDEST: (u32, u32) = (0, 6);
 
@@ -93,7 +96,7 @@ impl Bwrap {
         }
         let (bind, opened) = if self.binds_descriptors {
             let handle = Arc::clone(&cwd.handle);
-            (["--bind-fd".into(), handle.as_raw_fd().to_string().into()], Some(handle))
+            ([BIND_DESCRIPTOR.into(), handle.as_raw_fd().to_string().into()], Some(handle))
         } else {
             (["--bind".into(), cwd.path.clone().into()], None)
         };
@@ -101,6 +104,8 @@ impl Bwrap {
         let mut args = mounts::arguments(&self.host, &cwd.path, bind, skill_dir).map_err(rejected)?;
         cwd.check_not_same_as(mounts::forbidden(&self.host).chain(skill_dir.ancestors()))
             .map_err(rejected)?;
+        // Only bubblewrap closes the descriptor, when it mounts the directory. The script could use it to leave the sandbox.
+        let opened = opened.filter(|_| args.iter().any(|arg| arg == BIND_DESCRIPTOR));
         args.extend(["--chdir".into(), cwd.path.into()]);
         Ok(self.confine(invocation, args, opened))
     }
@@ -219,7 +224,7 @@ impl Bwrap {
     fn probe_descriptors(&self) -> Result<bool, SandboxError> {
         let directory = Directory::open(Path::new("/"))?;
         let number = directory.handle.as_raw_fd().to_string();
-        let mounts = ["--bind-fd", &number, "/tmp"].map(OsString::from);
+        let mounts = [BIND_DESCRIPTOR, &number, "/tmp"].map(OsString::from);
         let mounts = mounts::root().into_iter().chain(mounts).collect();
         let output = self.run_inside("ls", "/proc/self/fd", mounts, Some(directory.handle));
         let output = output.map_err(|error| SandboxError::NotWorking(error.to_string()))?;
