@@ -76,8 +76,12 @@ fn inheritable() -> io::Result<Vec<RawFd>> {
     for entry in fs::read_dir("/proc/self/fdinfo")? {
         let entry = entry?;
         let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // Another thread may have closed the descriptor in the meantime.
-        let Ok(info) = fs::read_to_string(entry.path()) else { continue };
+        let info = match fs::read_to_string(entry.path()) {
+            Ok(info) => info,
+            // Another thread has closed the descriptor in the meantime.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
         if number >= FIRST && !closes_on_exec(&info) {
             found.push(number);
         }

@@ -152,7 +152,7 @@ fn normal(place: &Place) -> Option<String> {
 fn repository(place: &GitPlace) -> Option<String> {
     let (user, host, port, path) = match place.transport {
         Transport::File => {
-            let path = path(place.url.strip_prefix("file://")?)?;
+            let path = path(place.url.strip_prefix("file:///")?)?;
             return Some(format!("file:///{path}"));
         }
         Transport::Https => {
@@ -234,10 +234,10 @@ fn host_and_port(authority: &str, default_port: &str) -> Option<String> {
     }
 }
 
-/// Normalizes a path. Returns `None` if programs can read it in different ways: if a name is empty, `.` or `..`, also with parameters or
+/// Normalizes a path, which has no `/` at its beginning. Returns `None` if programs can read it in different ways: if a name is empty, `.` or `..`, also with parameters or
 /// spaces that some servers remove (`..;x`), or if it contains an encoded separator or a query.
 fn path(path: &str) -> Option<String> {
-    let path = path.trim_matches('/');
+    let path = path.strip_suffix('/').unwrap_or(path);
     if path.is_empty() {
         return Some(String::new());
     }

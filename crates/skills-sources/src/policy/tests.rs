@@ -82,6 +82,7 @@ fn other_repositories_do_not_match() {
             "git+https://github.com/acme%2fx",
             "git+https://github.com/evil/x?/acme/x",
             "git+https://github.com//acme//x",
+            "git+https://github.com//acme/x",
             "git+https://github.com/acme/./x",
             "git+https://github.com/acme/x%00",
             "git+https://github.com:8443/acme/x",
