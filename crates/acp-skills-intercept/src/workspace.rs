@@ -17,6 +17,10 @@ use skills_core::text::shown;
 /// The maximum number of additional roots. Further ones are ignored.
 pub const MAX_ROOTS: usize = 1_000;
 
+/// The maximum length of a path in bytes. The time of a search grows with the square of the length. Linux accepts 4,096 bytes, and Windows
+/// 32,767 characters.
+const MAX_PATH_BYTES: usize = 32 * 1024;
+
 /// The directories of a session, as the client wrote them. Clones share the list of additional roots.
 ///
 /// ```
@@ -61,19 +65,23 @@ impl Workspace {
     /// Reads the directories in a request that sets up a session. If the request names no working directory, that of `before` is
     /// used, which is the workspace that the session has, or that of the session from which it is copied.
     ///
-    /// Also returns warnings about additional directories that are ignored. The specification asks for absolute paths, so that an
+    /// Also returns warnings about directories that are ignored. The specification asks for absolute paths, so that an
     /// agent refuses others.
     pub(crate) fn read(message: &Message<'_>, before: Option<&Self>) -> (Self, Vec<String>) {
         let cwd = message.param(&["cwd"]).and_then(|cwd| Some(PathBuf::from(cwd.as_str()?.into_owned())));
+        let mut warnings = Vec::new();
+        let cwd = cwd.filter(|cwd| fits(cwd, &mut warnings));
         let list = message.param(&["additionalDirectories"]).filter(|list| !list.is_null());
         if let (None, None, Some(before)) = (&cwd, list, before) {
-            return (before.clone(), Vec::new());
+            return (before.clone(), warnings);
         }
         let cwd = cwd.or_else(|| before?.cwd.clone());
-        let mut warnings = Vec::new();
         let mut roots = Vec::new();
         for root in list.into_iter().flat_map(|list| list.elements()) {
             let Some(root) = root.as_str() else { continue };
+            if !fits(Path::new(&*root), &mut warnings) {
+                continue;
+            }
             if !Path::new(&*root).is_absolute() {
                 warnings.push(format!(
                     "ignoring additional directory `{}` of a session, because the path is not absolute",
@@ -90,6 +98,15 @@ impl Workspace {
         }
         (Self { cwd, ..Self::default() }.with(roots), warnings)
     }
+}
+
+/// Returns true if a path is short enough. Otherwise adds a warning.
+fn fits(path: &Path, warnings: &mut Vec<String>) -> bool {
+    let bytes = path.as_os_str().len();
+    if bytes > MAX_PATH_BYTES {
+        warnings.push(format!("ignoring a directory of a session, because its path has {bytes} bytes"));
+    }
+    bytes <= MAX_PATH_BYTES
 }
 
 // The paths of the tests are absolute on Unix only.
@@ -122,6 +139,19 @@ mod tests {
             assert_eq!(workspace.cwd.as_deref(), Some(Path::new(cwd)), "{params}");
             assert_eq!(workspace.additional[..], expected, "{params}");
             assert_eq!(found.len(), warnings, "{params} {found:?}");
+        }
+    }
+
+    #[test]
+    fn long_paths_are_ignored() {
+        let long = "/a".repeat(MAX_PATH_BYTES);
+        for (cwd, additional) in [(&*long, "/b"), ("/b", &*long)] {
+            let line = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new",
+                "params": { "cwd": cwd, "additionalDirectories": [additional] } });
+            let (workspace, warnings) =
+                Workspace::read(&Message::parse(line.to_string().as_bytes()).unwrap(), None);
+            assert!(workspace.roots().eq([Path::new("/b")]));
+            assert_eq!(warnings, ["ignoring a directory of a session, because its path has 65536 bytes"]);
         }
     }
 
