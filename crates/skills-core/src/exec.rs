@@ -302,7 +302,7 @@ fn outcome_of(status: ExitStatus) -> Outcome {
 }
 
 /// Finds the program `name` on the search path or, if `name` contains a slash, relative to `cwd`.
-fn find_program(name: &Path, cwd: Option<&Path>) -> Option<PathBuf> {
+pub fn find_program(name: &Path, cwd: Option<&Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH");
     match cwd {
         Some(cwd) => which::which_in(name, path, cwd).ok(),

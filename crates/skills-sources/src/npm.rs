@@ -69,8 +69,8 @@ impl<'a> Package<'a> {
     /// Returns the package of a place in the registry of the user's settings.
     pub(super) fn new(place: &'a GitPlace, access: &Access) -> Result<Self, GitError> {
         let name = place.url.strip_prefix(NPM).unwrap_or(&place.url);
-        let settings = Settings::read(access.directory.as_deref());
-        let Registry { url: registry, is_of_project } = settings.registry(name);
+        let settings = Settings::read(access.directory.as_deref())?;
+        let Registry { url: registry, is_of_project } = settings.registry(name)?;
         if !fetch::is_allowed(&registry) || registry.contains('@') {
             let why = format!("the registry of `{}` is not an https URL without a password", shown(name));
             return Err(GitError::Package(why));

@@ -1,5 +1,9 @@
 //! The user's settings for npm: `registry`, `@SCOPE:registry`, the credentials of registries, `ca` and `cafile`, from `NPM_CONFIG_…`, from the user's
-//! [`.npmrc`](https://docs.npmjs.com/cli/configuring-npm/npmrc), and from the `.npmrc` beside the configuration file.
+//! [`.npmrc`](https://docs.npmjs.com/cli/configuring-npm/npmrc), from the `npmrc` of this machine, and from the `.npmrc` beside the
+//! configuration file.
+//!
+//! A setting that can't be read is an error. Otherwise, a package of a private registry would be taken from the public one, where anyone
+//! can publish a package with this name.
 //!
 //! The file beside the configuration file can be that of a project, which is not trusted with secrets: it can only name registries, and
 //! `${NAME}` is not replaced in it. Credentials are only used for the registry that they are for.
@@ -11,7 +15,7 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use skills_core::fetch::Authorities;
+use skills_core::{exec::find_program, fetch::Authorities};
 
 use crate::{
     access::{Trust, basic},
@@ -31,12 +35,17 @@ const MAX_BYTES: u64 = 256 * 1024;
 #[derive(Default)]
 pub(crate) struct Settings(HashMap<String, Setting>);
 
-#[derive(Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
+enum SettingValue {
+    Text(String),
+    /// The value contains an environment variable that is not set, or that is not replaced in the file of a project.
+    Unknown,
+}
+
 struct Setting {
-    /// `None` if the value contains a variable that is not set.
-    value: Option<String>,
-    /// The value without the file of a project.
-    of_user: Option<String>,
+    value: SettingValue,
+    /// The value without the file of a project, if there is one.
+    of_user: Option<SettingValue>,
 }
 
 /// The registry of a package.
@@ -48,82 +57,126 @@ pub(crate) struct Registry {
     pub(crate) is_of_project: bool,
 }
 
+impl SettingValue {
+    fn of(text: Option<String>) -> Self {
+        text.map_or(Self::Unknown, Self::Text)
+    }
+
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Unknown => None,
+        }
+    }
+}
+
 impl Setting {
-    fn of_user(value: Option<String>) -> Self {
-        Self { of_user: value.clone(), value }
+    fn of_user(value: SettingValue) -> Self {
+        Self { of_user: Some(value.clone()), value }
     }
 }
 
 impl Settings {
     /// Reads the settings. `directory` is that of the configuration file.
-    pub(crate) fn read(directory: Option<&Path>) -> Self {
-        let mut settings = Self::default();
+    ///
+    /// # Errors
+    /// Returns an error if a file exists but can't be read.
+    pub(crate) fn read(directory: Option<&Path>) -> Result<Self, GitError> {
         let variables = env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        let variables: Vec<_> = variables.filter_map(|(name, value)| Some((key_of(&name)?, value))).collect();
-        let named =
-            variables.iter().find(|(key, _)| key == "userconfig").map(|(_, path)| PathBuf::from(path));
-        let user = named.or_else(|| in_home(".npmrc"));
+        let variables = variables.filter_map(|(name, value)| Some((key_of(&name)?, value)));
+        let variables: HashMap<_, _> = variables.filter(|(_, value)| !value.is_empty()).collect();
+        let mut settings = Self::default();
+        let path = |key: &str| variables.get(key).and_then(|path| expanded(path)).map(PathBuf::from);
+        let user = match variables.get("userconfig") {
+            Some(named) => {
+                let unknown = || GitError::Package(format!("a variable in `{named}` is not set"));
+                Some(expand_home(Path::new(&expanded(named).ok_or_else(unknown)?)))
+            }
+            None => in_home(".npmrc"),
+        };
+        if let Some(machine) = path("globalconfig").or_else(|| of_machine(path("prefix"))) {
+            settings.add_file(&machine, true)?;
+        }
         if let Some(user) = &user {
-            settings.add_file(user, true);
+            settings.add_file(user, true)?;
         }
         let project = directory.map(|directory| directory.join(".npmrc"));
         // The user's file can also be beside the configuration file.
         if let Some(project) = project.filter(|project| user.as_ref() != Some(project)) {
-            settings.add_file(&project, false);
+            settings.add_file(&project, false)?;
         }
         for (key, value) in variables {
-            settings.0.insert(key, Setting::of_user(Some(value)));
+            settings.0.insert(key, Setting::of_user(SettingValue::Text(value)));
         }
-        settings
+        Ok(settings)
     }
 
-    fn add_file(&mut self, path: &Path, is_trusted: bool) {
-        match bounded::read_text(path, MAX_BYTES) {
-            Ok(text) => self.add(&text, is_trusted),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!("cannot read {}: {}", path.display(), error_text(&error)),
+    fn add_file(&mut self, path: &Path, is_trusted: bool) -> Result<(), GitError> {
+        match bounded::read(path, MAX_BYTES) {
+            // npm also reads files that are not UTF-8.
+            Ok(bytes) => self.add(String::from_utf8_lossy(&bytes).trim_start_matches('\u{feff}'), is_trusted),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            Err(error) => {
+                let why = format!("cannot read {}: {}", path.display(), error_text(&error));
+                return Err(GitError::Package(why));
+            }
         }
+        Ok(())
     }
 
     fn add(&mut self, text: &str, is_trusted: bool) {
         for line in text.lines().map(str::trim).filter(|line| !line.starts_with([';', '#'])) {
             let Some((key, value)) = line.split_once('=') else { continue };
-            let (key, value) = (key.trim(), unquoted(value.trim()));
+            let (key, value) = (unquoted(key.trim()), unquoted(value.trim()));
             if is_trusted {
-                let expanded = expanded(key).zip(expanded(value));
-                let (key, value) = expanded.map_or((key.to_owned(), None), |(key, value)| (key, Some(value)));
+                let key = expanded(key).unwrap_or_else(|| key.to_owned());
+                let value = expanded(value);
                 match key.strip_suffix("[]") {
                     // Each line adds to the list. Only certificates are read as a list.
                     Some(list) => {
-                        let setting = self.0.entry(list.to_owned()).or_insert_with(|| Setting::of_user(None));
-                        let all = setting.value.get_or_insert_default();
-                        all.extend(["\n", value.as_deref().unwrap_or_default()]);
+                        let all = self.0.get(list).and_then(|setting| setting.value.text());
+                        let all = format!("{}\n{}", all.unwrap_or_default(), value.unwrap_or_default());
+                        self.0.insert(list.to_owned(), Setting::of_user(SettingValue::Text(all)));
                     }
-                    None => drop(self.0.insert(key, Setting::of_user(value))),
+                    None => drop(self.0.insert(key, Setting::of_user(SettingValue::of(value)))),
                 }
-            } else if is_registry(key) && !value.contains("${") {
-                let value = Some(value.to_owned());
-                self.0.entry(key.to_owned()).or_default().value = value;
+            } else if is_registry(key) {
+                let value = SettingValue::of(Some(value.to_owned()).filter(|value| !value.contains("${")));
+                let of_user = self.0.get(key).and_then(|setting| setting.of_user.clone());
+                self.0.insert(key.to_owned(), Setting { value, of_user });
             }
         }
     }
 
     fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.value.as_deref().filter(|value| !value.is_empty())
+        self.0.get(key)?.value.text().filter(|value| !value.is_empty())
     }
 
     /// Returns the registry of a package.
-    pub(crate) fn registry(&self, package: &str) -> Registry {
+    ///
+    /// # Errors
+    /// Returns an error if the setting that names it contains a variable that is not set.
+    pub(crate) fn registry(&self, package: &str) -> Result<Registry, GitError> {
         let scope = package.split_once('/').map(|(scope, _)| format!("{scope}:registry"));
-        let find = |value: fn(&Setting) -> Option<&str>| {
-            let get = |key: &str| value(self.0.get(key)?).filter(|value| !value.is_empty());
-            let url = scope.as_deref().and_then(get).or_else(|| get("registry")).unwrap_or(NPM_REGISTRY);
-            url.trim_end_matches('/').to_owned()
+        let keys = || scope.as_deref().into_iter().chain(["registry"]);
+        let find = |value: fn(&Setting) -> Option<&SettingValue>| {
+            let values = keys().filter_map(|key| Some((key, value(self.0.get(key)?)?)));
+            match values.into_iter().find(|(_, value)| value.text() != Some("")) {
+                Some((key, value)) => value.text().ok_or_else(|| key.to_owned()),
+                None => Ok(NPM_REGISTRY),
+            }
         };
-        let url = find(|setting| setting.value.as_deref());
-        let is_of_project = url != find(|setting| setting.of_user.as_deref());
-        Registry { url, is_of_project }
+        let url = find(|setting| Some(&setting.value)).map_err(|key| {
+            let why =
+                format!("`{key}` in the settings of npm contains an environment variable that is not set or not allowed");
+            GitError::Package(why)
+        })?;
+        let url = url.trim_end_matches('/').to_owned();
+        let of_user = find(|setting| setting.of_user.as_ref());
+        let is_of_project =
+            of_user.is_err() || of_user.is_ok_and(|of_user| of_user.trim_end_matches('/') != url);
+        Ok(Registry { url, is_of_project })
     }
 
     /// Returns the root certificates: `cafile` or `ca`, and those of `NODE_EXTRA_CA_CERTS`, which are ignored if there are others.
@@ -188,6 +241,16 @@ fn key_of(name: &str) -> Option<String> {
     Some(if key.starts_with(['@', '/']) { key.to_owned() } else { key.to_ascii_lowercase() })
 }
 
+/// Returns the file with the settings of this machine. Its directory is the one of npm, which is beside Node.js by default.
+fn of_machine(prefix: Option<PathBuf>) -> Option<PathBuf> {
+    let beside_node = || {
+        let node = dunce::canonicalize(find_program(Path::new("node"), None)?).ok()?;
+        let dir = node.parent()?;
+        (if cfg!(windows) { Some(dir) } else { dir.parent() }).map(Path::to_owned)
+    };
+    Some(prefix.or_else(beside_node)?.join("etc/npmrc"))
+}
+
 fn unquoted(value: &str) -> &str {
     let inner = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
     inner('"').or_else(|| inner('\'')).unwrap_or(value)
@@ -228,7 +291,7 @@ mod tests {
         for (package, expected) in
             [("left", "https://npm.example/all"), ("@acme/skills", "https://npm.example/team/acme")]
         {
-            assert_eq!(settings.registry(package).url, expected);
+            assert_eq!(settings.registry(package).unwrap().url, expected);
         }
         for (registry, expected) in [
             ("https://npm.example/team/acme", Some("Bearer t1")),
@@ -247,7 +310,7 @@ mod tests {
             let found = settings.authorization(registry);
             assert_eq!(found.as_ref().map(|(_, value)| value.as_str()), expected, "{registry}");
         }
-        assert_eq!(Settings::default().registry("x").url, NPM_REGISTRY);
+        assert_eq!(Settings::default().registry("x").unwrap().url, NPM_REGISTRY);
     }
 
     /// The file of a project must not use the user's secrets.
@@ -261,21 +324,74 @@ mod tests {
             false,
         );
         let of_project = |url: &str| Registry { url: url.to_owned(), is_of_project: true };
-        assert_eq!(settings.registry("@acme/x"), of_project("https://npm.example"));
-        let public = Registry { url: NPM_REGISTRY.to_owned(), is_of_project: false };
-        assert_eq!(settings.registry("@b/x"), public);
+        assert_eq!(settings.registry("@acme/x").unwrap(), of_project("https://npm.example"));
+        assert!(settings.registry("@b/x").is_err());
         settings.add("@b:registry=https://b.example/\n", true);
         for (theirs, is_of_project) in [("https://b.example/", false), ("https://evil.example", true)] {
             settings.add(&format!("@b:registry={theirs}\n"), false);
-            assert_eq!(settings.registry("@b/x").is_of_project, is_of_project, "{theirs}");
+            assert_eq!(settings.registry("@b/x").unwrap().is_of_project, is_of_project, "{theirs}");
         }
         // The public registry is a choice as well, if the user's packages are in another one.
         settings.add(&format!("@b:registry={NPM_REGISTRY}/\n"), false);
-        let chosen = Registry { url: NPM_REGISTRY.to_owned(), is_of_project: true };
-        assert_eq!(settings.registry("@b/x"), chosen);
+        assert_eq!(settings.registry("@b/x").unwrap(), of_project(NPM_REGISTRY));
         let token = settings.authorization("https://npm.example").unwrap().1;
         assert_eq!(token, "Bearer mine");
         assert_eq!(settings.authorization("https://evil.example"), None);
+    }
+
+    /// npm takes no package from the public registry either if these settings name a private one.
+    #[test]
+    fn a_registry_that_is_not_known_is_an_error() {
+        const UNSET: &str = "${ACP_SKILLS_NO_SUCH_VARIABLE}";
+        for (user, project, expected) in [
+            (format!("@acme:registry={UNSET}"), String::new(), None),
+            (format!("@acme:registry=https://npm.example/{UNSET}"), String::new(), None),
+            (format!("registry={UNSET}"), String::new(), None),
+            (String::new(), format!("@acme:registry={UNSET}"), None),
+            ("@acme:registry=https://npm.example".to_owned(), format!("@acme:registry={UNSET}"), None),
+            // The value of the project counts, and it is not the choice of the user.
+            (
+                format!("@acme:registry={UNSET}"),
+                format!("@acme:registry={NPM_REGISTRY}"),
+                Some((NPM_REGISTRY, true)),
+            ),
+            (format!("@other:registry={UNSET}"), String::new(), Some((NPM_REGISTRY, false))),
+            ("@acme:registry=".to_owned(), String::new(), Some((NPM_REGISTRY, false))),
+            (
+                "\"@acme:registry\"=https://npm.example".to_owned(),
+                String::new(),
+                Some(("https://npm.example", false)),
+            ),
+        ] {
+            let mut settings = Settings::default();
+            settings.add(&user, true);
+            settings.add(&project, false);
+            let found = settings.registry("@acme/x").ok();
+            let expected =
+                expected.map(|(url, is_of_project)| Registry { url: url.to_owned(), is_of_project });
+            assert_eq!(found, expected, "{user} {project}");
+        }
+    }
+
+    #[test]
+    fn files_are_read_like_npm_reads_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("npmrc");
+        let registry = "@acme:registry=https://npm.example\n";
+        let long = format!("{registry}#{}", "x".repeat(usize::try_from(MAX_BYTES).unwrap()));
+        for (content, expected) in [
+            (format!("\u{feff}{registry}").into_bytes(), Some("https://npm.example")),
+            ([b"# M\xfcller\n", registry.as_bytes()].concat(), Some("https://npm.example")),
+            (long.into_bytes(), None),
+        ] {
+            std::fs::write(&file, content).unwrap();
+            let mut settings = Settings::default();
+            let read = settings.add_file(&file, true);
+            assert_eq!(read.ok().map(|()| settings.registry("@acme/x").unwrap().url).as_deref(), expected);
+        }
+        let mut settings = Settings::default();
+        assert!(settings.add_file(directory.path(), true).is_err());
+        assert!(settings.add_file(&directory.path().join("missing"), true).is_ok());
     }
 
     #[test]
