@@ -167,11 +167,7 @@ impl Settings {
                 None => Ok(NPM_REGISTRY),
             }
         };
-        let url = find(|setting| Some(&setting.value)).map_err(|key| {
-            let why =
-                format!("`{key}` in the settings of npm contains an environment variable that is not set or not allowed");
-            GitError::Package(why)
-        })?;
+        let url = find(|setting| Some(&setting.value)).map_err(|key| unknown(&key))?;
         let url = url.trim_end_matches('/').to_owned();
         let of_user = find(|setting| setting.of_user.as_ref());
         let is_of_project =
@@ -182,16 +178,21 @@ impl Settings {
     /// Returns the root certificates: `cafile` or `ca`, and those of `NODE_EXTRA_CA_CERTS`, which are ignored if there are others.
     ///
     /// # Errors
-    /// Returns an error if a file can't be read, or if a setting contains no certificate.
+    /// Returns an error if a file can't be read, or if a setting contains no certificate, or a variable that is not set.
     pub(crate) fn trust(&self) -> Result<Trust, GitError> {
         let read = |path: &Path, setting| {
             Authorities::read(path, setting).map_err(|error| GitError::Package(error.to_string()))
         };
-        let get = |key| self.get(key).filter(|value| *value != "null");
-        if let Some(path) = get("cafile") {
+        let get = |key| {
+            if self.0.get(key).is_some_and(|setting| setting.value == SettingValue::Unknown) {
+                return Err(unknown(key));
+            }
+            Ok(self.get(key).filter(|value| *value != "null"))
+        };
+        if let Some(path) = get("cafile")? {
             return Ok(Trust { only: Some(read(&expand_home(Path::new(path)), "cafile")?), more: None });
         }
-        if let Some(text) = get("ca") {
+        if let Some(text) = get("ca")? {
             let only = Authorities::parse(text.replace("\\n", "\n").as_bytes());
             let none = || GitError::Package("`ca` in the settings of npm contains no certificate".to_owned());
             return Ok(Trust { only: Some(only.ok_or_else(none)?), more: None });
@@ -225,6 +226,14 @@ impl Settings {
             place = place.rsplit_once('/').map(|(above, _)| above).filter(|above| above.len() > 2)?;
         }
     }
+}
+
+/// Returns the error for a setting that contains a variable without a value.
+fn unknown(key: &str) -> GitError {
+    let why = format!(
+        "`{key}` in the settings of npm contains an environment variable that is not set or not allowed"
+    );
+    GitError::Package(why)
 }
 
 /// Returns true if a key names a registry.
@@ -407,6 +416,7 @@ mod tests {
                 true,
                 "cannot use the certificates in /missing.pem, which `cafile` names",
             ),
+            ("cafile=${ACP_SKILLS_NO_SUCH_VARIABLE}", true, "`cafile` in the settings of npm contains"),
             ("cafile=/missing.pem", false, "usual"),
             (&format!("ca={CERTIFICATE}"), false, "usual"),
         ] {
