@@ -16,10 +16,38 @@ crate::trials!(
     a_source_of_a_team_is_removed_from_its_configuration_only,
     a_kept_version_with_another_content_is_replaced,
     declined_changes_are_listed,
+    naming_a_configured_source_approves_nothing,
     a_lock_file_cannot_name_any_number_of_commits,
     #[cfg(unix)]
     a_commit_that_hangs_takes_no_other_skill_away,
 );
+
+/// The flag `--source` approves the first version of a source, but not if the configuration has the source: the user has pinned a skill
+/// there, or declined a version.
+fn naming_a_configured_source_approves_nothing() {
+    for in_project in [false, true] {
+        let repository = three_skills();
+        let home = Home::new();
+        let source = repository.source("");
+        home.printed(&["add", &source, "--only", "plan", "--yes"]);
+        home.printed(&["sources", "pin", "plan"]);
+        if in_project {
+            let config = json!({ "projects": [{ "path": home.path("elsewhere"), "sources": [source] }] });
+            home.write(&home.config(), &config.to_string());
+        }
+        change_all(&repository, "two");
+        let listed = home.json(&["list", "--json", "--source", &source]);
+        let names: Vec<_> =
+            listed["skills"].as_array().expect("skills").iter().map(|skill| &skill["name"]).collect();
+        assert_eq!(names, ["plan"], "{in_project}: {listed}");
+        assert!(!listed.to_string().contains("Changed."), "{in_project}: {listed}");
+        assert!(!home.lock().exists(), "{in_project}: the source was approved by naming it");
+        // Another source is still approved by naming it.
+        let other = three_skills();
+        let listed = home.json(&["list", "--json", "--source", &other.source("")]);
+        assert!(listed["skills"].as_array().is_some_and(|skills| skills.len() >= 3), "{listed}");
+    }
+}
 
 /// A new name that the filters don't select is shown as the removal of the skill, with or without the approved version in the cache.
 fn a_renamed_skill_is_not_lost() {

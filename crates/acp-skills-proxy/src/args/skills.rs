@@ -4,6 +4,7 @@ use std::{ffi::OsString, io, num::NonZeroU32, path::PathBuf};
 
 use acp_skills::config::{CheckUpdates, Config, Discover, SkillEntry, SourceEntry, Trusted, config_file};
 use clap::{Args, ValueEnum};
+use skills_sources::Address;
 
 use super::{Flag, number, path};
 
@@ -157,7 +158,8 @@ impl SkillArgs {
     pub(super) fn override_in(self, config: &mut Config) {
         prepend(&mut config.skills, self.skill.into_iter().map(SkillEntry::Directory));
         prepend(&mut config.roots, self.roots);
-        prepend(&mut config.sources, self.sources.into_iter().map(SourceEntry::new));
+        let named: Vec<_> = self.sources.into_iter().map(|source| entry_of(source, config)).collect();
+        prepend(&mut config.sources, named);
         self.locked.overrides(&mut config.locked);
         prepend(&mut config.discover, self.discover);
         prepend(&mut config.trust, self.trust);
@@ -176,6 +178,17 @@ impl SkillArgs {
             config.watch = Some(!self.no_watch);
         }
     }
+}
+
+/// Returns the entry for the source of a flag. If the configuration has this source, its entry applies: the lock file beside it has the
+/// user's decisions, such as pins, and naming the source must not approve another version.
+fn entry_of(source: String, config: &Config) -> SourceEntry {
+    let address = Address::parse(&source).ok();
+    let is_same = |entry: &&SourceEntry| match &address {
+        Some(address) => entry.is_at(address),
+        None => entry.source.trim() == source.trim(),
+    };
+    config.all_sources().find(is_same).cloned().unwrap_or_else(|| SourceEntry::new(source))
 }
 
 /// Inserts values of flags before the values of the file.

@@ -232,18 +232,13 @@ impl Target {
 
     /// Returns true if `projects` in the configuration has the source. The commands don't change `projects`.
     pub(super) fn is_in_projects(&self, address: &Address) -> bool {
-        self.config.projects.iter().flat_map(|project| &project.sources).any(|entry| is_at(entry, address))
+        self.config.projects.iter().flat_map(|project| &project.sources).any(|entry| entry.is_at(address))
     }
 
     /// Returns the path of the lock file in the directory of the configuration file.
     pub(super) fn lock(&self) -> PathBuf {
         lock_beside(&self.path)
     }
-}
-
-/// Returns true if the entry has this address, however it is written.
-pub(super) fn is_at(entry: &SourceEntry, address: &Address) -> bool {
-    entry.source == address.as_str() || Address::parse(&entry.source).is_ok_and(|parsed| parsed == *address)
 }
 
 /// Returns the filter of an entry of `sources`.

@@ -19,6 +19,7 @@ use skills_core::{
     discovery::NamedSkill,
     tool::{ToolProvider, Variables},
 };
+use skills_sources::Address;
 
 use super::{
     choices::Verify,
@@ -187,6 +188,11 @@ impl SourceEntry {
     /// Returns the URL of the MCP server, if the source is an MCP server that offers skills (`mcp+https://…`).
     pub fn server_url(&self) -> Option<&str> {
         self.source.trim().strip_prefix("mcp+")
+    }
+
+    /// Returns true if the entry has this address, however it is written.
+    pub fn is_at(&self, address: &Address) -> bool {
+        self.source == address.as_str() || Address::parse(&self.source).is_ok_and(|parsed| parsed == *address)
     }
 
     /// Creates an entry for all skills of a source.

@@ -13,8 +13,7 @@ use skills_core::{
 use skills_sources::{Address, AddressError, Decision, Offer, OfferedSkill, Pinned, SkillChange};
 
 use super::{
-    ApprovalArgs, CommonArgs, FetchArgs, Target, fetching_updater, filter, findings, is_at, keep_unseen,
-    lock_error,
+    ApprovalArgs, CommonArgs, FetchArgs, Target, fetching_updater, filter, findings, keep_unseen, lock_error,
     shadowed::{Shadowed, shadowed},
     show, source_error,
 };
@@ -165,7 +164,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
 
 /// Returns true if an entry of the configuration has the place of `address`, also in another form.
 fn has_place_of(entry: &SourceEntry, address: &Address) -> bool {
-    is_at(entry, address) || Address::parse(&entry.source).is_ok_and(|known| known.place() == address.place())
+    entry.is_at(address) || Address::parse(&entry.source).is_ok_and(|known| known.place() == address.place())
 }
 
 /// Explains that `source` is not an address.

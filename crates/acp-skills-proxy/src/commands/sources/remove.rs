@@ -8,7 +8,7 @@ use serde_json::json;
 use skills_core::text::shown_path;
 use skills_sources::{Address, LockFile};
 
-use super::{CommonArgs, Target, is_at, known, lock_error, named, tidy, updater};
+use super::{CommonArgs, Target, known, lock_error, named, tidy, updater};
 use crate::{error::UsageError, output};
 
 /// The flags of `remove`.
@@ -39,7 +39,7 @@ pub(crate) fn run(args: RemoveArgs) -> anyhow::Result<ExitCode> {
     let updater = updater(&common)?;
     let (mut removed, mut kept) = (Vec::new(), Vec::new());
     for known in matching {
-        let is = |entry: &SourceEntry| is_at(entry, &known.address);
+        let is = |entry: &SourceEntry| entry.is_at(&known.address);
         let has_lock = known.lock == target.lock();
         let is_listed = has_lock && target.config.sources.iter().any(is);
         let is_in_projects = has_lock && target.is_in_projects(&known.address);

@@ -6,7 +6,7 @@ use acp_skills::config::{SourceAccess, edit};
 use skills_core::text::{shown, shown_path};
 use skills_sources::{Address, Updater};
 
-use super::super::{Known, Target, is_at, lock_error, source_error};
+use super::super::{Known, Target, lock_error, source_error};
 use crate::{error::UsageError, output};
 
 /// Replaces the address of a source with one whose range contains the highest version. Returns the old address, or `None` if the range
@@ -36,7 +36,7 @@ pub(super) fn leave(
         ));
         return Ok(None);
     }
-    if target.config.all_sources().any(|entry| is_at(entry, &newer)) {
+    if target.config.all_sources().any(|entry| entry.is_at(&newer)) {
         let hint = if target.is_in_projects(&newer) {
             format!("replace `{old}` with `{new}` in an editor")
         } else {
