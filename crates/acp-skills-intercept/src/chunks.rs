@@ -104,12 +104,16 @@ impl Interceptor {
 
     /// Flushes the chunks of sessions that are not known here, if there are too many: an agent may use any number of ids.
     fn flush_unknown_sessions(&mut self, session: &str, actions: &mut Actions) {
-        let is_unknown = |id: &str| self.sessions.key_of(id).is_none();
-        let chunks = &mut self.reader.chunks;
-        if chunks.len() < MAX_HELD || chunks.contains_key(session) || !is_unknown(session) {
-            return;
+        let chunks = &self.reader.chunks;
+        let is_known = chunks.contains_key(session) || self.sessions.key_of(session).is_some();
+        if chunks.len() >= MAX_HELD && !is_known {
+            self.flush_other_sessions(actions);
         }
-        let unknown = chunks.extract_if(|id, _| is_unknown(id));
+    }
+
+    /// Flushes the chunks of all sessions that are not known here.
+    fn flush_other_sessions(&mut self, actions: &mut Actions) {
+        let unknown = self.reader.chunks.extract_if(|id, _| self.sessions.key_of(id).is_none());
         actions.to_client.extend(unknown.flat_map(|(_, (_, mut stream))| stream.flush()));
     }
 
@@ -135,6 +139,8 @@ impl Interceptor {
                     ..
                 }) => {
                     let key = *key;
+                    // The turn of a session that the agent has started for this one may have no end that we see.
+                    self.flush_other_sessions(actions);
                     self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()))
                 }
                 // This response ends a turn, but we don't know the session, so we flush everything.

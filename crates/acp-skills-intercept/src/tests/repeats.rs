@@ -184,6 +184,18 @@ fn unclosed_text_is_forwarded_when_its_session_ends() {
     }
 }
 
+/// The agent may have started the other session for this one.
+#[test]
+fn unclosed_text_of_other_sessions_is_forwarded_when_a_turn_ends() {
+    let mut fixture = fixture();
+    let mut line = chunk("agent_message_chunk", "a <");
+    line["params"]["sessionId"] = "stranger".into();
+    fixture.prompt(2, "s", &["Go"]);
+    assert_eq!(fixture.agent(&line).to_client, Vec::<Value>::new());
+    let seen = fixture.respond(2, &json!({ "stopReason": "end_turn" })).to_client;
+    assert_eq!((&seen[0], &seen[1]["id"]), (&line, &json!(2)));
+}
+
 #[test]
 fn a_message_of_another_kind_does_not_continue_a_text() {
     let mut fixture = fixture();
