@@ -17,6 +17,7 @@ crate::trials!(
     a_kept_version_with_another_content_is_replaced,
     declined_changes_are_listed,
     naming_a_configured_source_approves_nothing,
+    a_lock_file_of_two_configurations,
     a_lock_file_cannot_name_any_number_of_commits,
     #[cfg(unix)]
     a_commit_that_hangs_takes_no_other_skill_away,
@@ -320,4 +321,18 @@ fn a_commit_that_hangs_takes_no_other_skill_away() {
     let said = fixture.ask("/skills");
     assert!(said.contains("`/greet`") && said.contains("in the background"), "{said}");
     fixture.finish();
+}
+
+/// `add` approves a new source as a whole, so it can't keep the decisions of another configuration file.
+fn a_lock_file_of_two_configurations() {
+    let repository = three_skills();
+    let home = Home::new();
+    let source = repository.source("");
+    let printed = home.printed(&["add", &source, "--yes"]);
+    assert!(!printed.contains("replaced"), "{printed}");
+    home.printed(&["sources", "pin", "plan"]);
+    let other = home.config().with_file_name("work.yaml");
+    home.write(&other, "watch: true\n");
+    let printed = home.printed(&["add", &source, "--yes", "--config", other.to_str().expect("text")]);
+    assert!(printed.contains("will be replaced, with 1 pinned skill"), "{printed}");
 }

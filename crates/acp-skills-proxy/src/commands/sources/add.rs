@@ -10,14 +10,14 @@ use skills_core::{
     discovery::{Filter, FilterError},
     text::{shown, shown_path},
 };
-use skills_sources::{Address, AddressError, Decision, Offer, OfferedSkill, Pinned, SkillChange};
+use skills_sources::{Address, AddressError, Decision, LockFile, Offer, OfferedSkill, Pinned, SkillChange};
 
 use super::{
     ApprovalArgs, CommonArgs, FetchArgs, Target, fetching_updater, filter, findings, keep_unseen, lock_error,
     shadowed::{Shadowed, shadowed},
     show, source_error,
 };
-use crate::{error::UsageError, output, progress::Progress};
+use crate::{error::UsageError, output, progress::Progress, words};
 
 /// The flags of `add`.
 #[derive(Debug, Args)]
@@ -117,6 +117,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         updater.latest_with(&address, None, nested || target.config.nested).map_err(source_error)?
     };
     select(&mut offer, &address, &only, &filters)?;
+    offer.notes.extend(replaced(&target, &address)?);
     let by = approval.name(&target);
     let config = mem::take(&mut target.config);
     let shadowed = shadowed(&target, config, &updater, &offer);
@@ -160,6 +161,20 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         output::print("Nothing was added.\n")?;
     }
     Ok(ExitCode::from(u8::from(!approved && (!common.json || approval.yes))))
+}
+
+/// Returns a note if the lock file has an entry for a source that is not in the configuration. Another configuration file in the same
+/// directory may use it.
+fn replaced(target: &Target, address: &Address) -> anyhow::Result<Option<String>> {
+    let lock = LockFile::read(&target.lock()).map_err(lock_error)?;
+    let Some(pinned) = lock.get(address.as_str()) else { return Ok(None) };
+    let count = pinned.decisions().pinned.len();
+    let pins =
+        if count == 0 { String::new() } else { format!(", with {}", words::count(count, "pinned skill")) };
+    Ok(Some(format!(
+        "the entry for this source in {} will be replaced{pins}; it can be of another configuration file in this directory",
+        shown_path(&target.lock())
+    )))
 }
 
 /// Returns true if an entry of the configuration has the place of `address`, also in another form.
