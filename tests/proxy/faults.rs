@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::{
     editor::{DEADLINE, Ended, Proxy},
     fixture::{Fixture, MCP_2025, cwd, entry},
+    scripts,
     skills::Skills,
 };
 
@@ -28,6 +29,7 @@ crate::trials!(
     commands_with_few_processes,
     little_memory,
     little_address_space,
+    an_ignored_signal_of_children,
     a_full_stdout,
     a_client_that_cannot_be_read,
 );
@@ -322,6 +324,28 @@ fn little_address_space() {
 fn after(prepared: &str) -> Proxy {
     let script = format!("{prepared} exec \"$@\"");
     Proxy::of("sh").flag("-c", script).arg("sh").arg(env!("CARGO_BIN_EXE_acp-skills-proxy"))
+}
+
+/// Without this signal, the system drops the exit status of a process, and a script would seem not to have started.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn an_ignored_signal_of_children() {
+    let ignored = Command::new("env").args(["--ignore-signal=CHLD", "true"]).output();
+    if !ignored.is_ok_and(|output| output.status.success()) {
+        return eprintln!("skipped: this `env` cannot ignore signals");
+    }
+    let skills = scripts::kit();
+    let proxy = after("set -- env --ignore-signal=CHLD \"$@\";")
+        .flag("--skills", skills.path())
+        .arg("--allow-scripts");
+    let mut fixture = Fixture::over_http(proxy);
+    let params = fixture.new_session("s");
+    let connection = fixture.connect(&entry(&params), MCP_2025);
+    for _ in 0..10 {
+        let arguments = json!({ "skill": "kit", "script": scripts::path("much") });
+        let (text, failed) = fixture.call(&connection, "run_skill_script", arguments);
+        assert!(!failed, "{text}");
+    }
+    fixture.finish();
 }
 
 /// The agent is not to blame, even if the proxy notices its exit before it notices the failed write.

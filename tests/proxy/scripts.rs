@@ -42,7 +42,7 @@ pub(crate) fn kit() -> Skills {
 }
 
 /// Returns the path of a script in its skill.
-fn path(name: &str) -> String {
+pub(crate) fn path(name: &str) -> String {
     format!("scripts/{name}.{}", scripts::file(name).0)
 }
 

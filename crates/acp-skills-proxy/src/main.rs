@@ -44,7 +44,7 @@ use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
     // We need to do this before we write any output, including help pages.
-    system::report_large_files();
+    system::catch_harmless_signals();
     let (cli, login) = cli::parse();
     let result = match cli.command {
         None => Ok(commands::proxy::run(cli.proxy, login, cli::to_try)),

@@ -9,4 +9,4 @@ mod no_unwinding;
 
 #[cfg(unix)]
 pub(crate) use platform::catch_signals;
-pub(crate) use platform::{check_address_space, limit_hint, make_executable_hint, report_large_files};
+pub(crate) use platform::{catch_harmless_signals, check_address_space, limit_hint, make_executable_hint};

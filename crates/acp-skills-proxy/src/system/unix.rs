@@ -78,11 +78,17 @@ pub(crate) fn catch_signals() {
     }
 }
 
-/// Makes a write that exceeds the file size limit return an error instead of ending this process. `SIGXFSZ` is caught and not
-/// ignored, because programs that we start would inherit an ignored signal.
-pub(crate) fn report_large_files() {
-    // `register` needs a flag, but we never read it, because the write will fail and report the problem.
+/// Replaces the reaction to two signals by none:
+///
+/// - `SIGXFSZ`: a write that exceeds the file size limit returns an error instead of ending this process.
+/// - `SIGCHLD`: if the program that starts us ignores it, the system drops the exit status of our children.
+///
+/// The signals are caught and not ignored, because programs that we start would inherit an ignored signal.
+pub(crate) fn catch_harmless_signals() {
+    // `register` needs a flag, but we never read it.
     static WAS_RAISED: AtomicBool = AtomicBool::new(false);
-    // If this fails, a write that is too large will still end the process.
-    let _ = flag::register(Signal::XFSZ.as_raw(), &WAS_RAISED);
+    for signal in [Signal::XFSZ, Signal::CHILD] {
+        // If this fails, the signal has its usual effect.
+        let _ = flag::register(signal.as_raw(), &WAS_RAISED);
+    }
 }

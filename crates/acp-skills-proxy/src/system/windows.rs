@@ -12,8 +12,8 @@ pub(crate) fn make_executable_hint(_shown: &str) -> String {
     "file is not a program".to_owned()
 }
 
-/// Does nothing, because there is no such limit.
-pub(crate) fn report_large_files() {}
+/// Does nothing, because there are no such signals.
+pub(crate) fn catch_harmless_signals() {}
 
 /// Returns `Ok`, because there is no such limit.
 #[expect(clippy::unnecessary_wraps, reason = "the limit exists on Unix")]
