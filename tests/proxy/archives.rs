@@ -16,6 +16,7 @@ crate::trials!(
     a_checksum_in_the_address_is_compared,
     the_archives_of_a_site_are_unpacked,
     a_package_is_updated_within_its_range,
+    the_registry_of_a_package_must_be_known,
     a_project_chooses_no_registry_for_other_sources,
     credentials_stay_with_their_server,
     a_hostile_archive_is_refused,
@@ -250,6 +251,35 @@ fn a_package_is_updated_within_its_range() {
     let errors = home.fails(&["update"], 1);
     assert!(errors.contains("another checksum than sha512-AAAA"), "{errors}");
     assert_eq!(description(&home), "Reviews most.");
+}
+
+/// A package is only taken from the registry that the settings name. If its name is not known, nobody gets the headers either.
+fn the_registry_of_a_package_must_be_known() {
+    let (mut private, mut other) = (Registry::new(), Registry::new());
+    let repository = Repository::review();
+    private.publish("1.0.0", &repository, None);
+    other.publish("2.0.0", &repository, None);
+    let of = |key: &str, registry: &Registry| format!("{key}={}\n", registry.server.url("/all/"));
+    let private_settings = of("@acme:registry", &private);
+    for (user, machine, expected) in [
+        ("@acme:registry=${NO_SUCH_VARIABLE}\n".to_owned(), String::new(), "variable that is not set"),
+        (String::new(), private_settings.clone(), ""),
+        (format!("\u{feff}{private_settings}"), String::new(), ""),
+        (format!("{private_settings}{}", "#".repeat(256 * 1024)), String::new(), "cannot read"),
+    ] {
+        let home = Home::new();
+        home.write(&home.path("home/.npmrc"), &format!("{user}\n{}", of("registry", &other)));
+        home.write(&home.path("npmrc"), &machine);
+        let source = json!([{ "source": "npm:@acme/skills", "headers": { "X-Token": "very-secret" } }]);
+        home.write(&home.config(), &json!({ "sources": source }).to_string());
+        if expected.is_empty() {
+            assert!(home.printed(&["update", "--yes"]).contains("1.0.0"), "{user} {machine}");
+        } else {
+            let errors = home.fails(&["update", "--yes"], 1);
+            assert!(errors.contains(expected), "{user} {machine}: {errors}");
+        }
+        assert_eq!(other.server.seen().len(), 0, "{user} {machine}");
+    }
 }
 
 /// The registry in the `.npmrc` of a project is for the sources of the project, and not for the others of the user.

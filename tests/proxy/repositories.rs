@@ -113,13 +113,15 @@ impl Home {
         fs::write(path, text).expect("a file");
     }
 
-    pub(crate) fn variables(&self) -> [(&'static str, PathBuf); 5] {
+    pub(crate) fn variables(&self) -> [(&'static str, PathBuf); 6] {
         [
             ("HOME", self.path("home")),
             ("USERPROFILE", self.path("home")),
             ("XDG_CONFIG_HOME", self.path("config")),
             ("XDG_CACHE_HOME", self.path("cache")),
             ("XDG_STATE_HOME", self.path("state")),
+            // The settings of this machine can name another registry, or certificates.
+            ("NPM_CONFIG_GLOBALCONFIG", self.path("npmrc")),
         ]
     }
 
