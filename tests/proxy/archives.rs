@@ -253,7 +253,7 @@ fn a_package_is_updated_within_its_range() {
     assert_eq!(description(&home), "Reviews most.");
 }
 
-/// A package is only taken from the registry that the settings name. If its name is not known, nobody gets the headers either.
+/// A package is only taken from the registry that the settings name. If it is not known, the headers are not sent either.
 fn the_registry_of_a_package_must_be_known() {
     let (mut private, mut other) = (Registry::new(), Registry::new());
     let repository = Repository::review();
