@@ -36,7 +36,7 @@ crate::trials!(
 const GATE: &str = "gate";
 const ALIVE: &str = "alive";
 const MONITOR: &str = "monitor";
-const BEGUN: &str = "begun";
+const INFO: &str = "info";
 
 /// A script that is about to run.
 struct Target {
@@ -71,7 +71,7 @@ impl Target {
         let mut client = bridge(&mut fixture);
         // We don't expect any output from the script, since our `bwrap` will wait before it is started.
         client.send(&request(7, "until", &["/never"], None));
-        wait_until("process 1", || at(BEGUN).exists());
+        wait_until("process 1", || is_ready(&at(INFO)));
         let alive = File::open(at(ALIVE)).expect("process 1 holds it");
         let monitor = fs::read_to_string(at(MONITOR)).expect("a number");
         let monitor = Path::new("/proc").join(monitor.trim()).join("stat");
@@ -103,14 +103,28 @@ fn slow_bwrap(skills: &Skills, path: &OsStr) -> PathBuf {
          real='{}' room='{}'\n\
          case $* in *scripts/until*) ;; *) exec \"$real\" \"$@\" ;; esac\n\
          echo $$ >\"$room/{MONITOR}\"\n\
-         exec 200<>\"$room/{ALIVE}\" 201<\"$room/{GATE}\"\n\
-         exec \"$real\" --sync-fd 200 --block-fd 201 --bind \"$room\" \"$room\" --dir \"$room/{BEGUN}\" \"$@\"\n",
+         exec 200<>\"$room/{ALIVE}\" 201<\"$room/{GATE}\" 202>\"$room/{INFO}\"\n\
+         words=()\n\
+         for word; do\n\
+         [ \"$word\" = -- ] && [ -z \"$own\" ] && own='--sync-fd 200 --block-fd 201 --info-fd 202' && words+=($own)\n\
+         words+=(\"$word\")\n\
+         done\n\
+         exec \"$real\" \"${{words[@]}}\"\n",
         real.display(),
         skills.path().display(),
     );
     let bwrap = skills.write("bin/bwrap", &text);
     fs::set_permissions(&bwrap, fs::Permissions::from_mode(0o755)).expect("a program");
     bwrap.parent().expect("a directory").to_owned()
+}
+
+/// Returns true if the process 1 that a file names has its own `/proc`, as one of the last steps before it starts the script. The proxy
+/// doesn't know this process, so it doesn't let the script start.
+fn is_ready(info: &Path) -> bool {
+    let info: Option<Value> = fs::read(info).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let mounts =
+        info.and_then(|info| fs::read_to_string(format!("/proc/{}/mountinfo", info["child-pid"])).ok());
+    mounts.is_some_and(|mounts| mounts.matches(" /proc ").count() > 1)
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {

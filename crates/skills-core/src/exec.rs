@@ -89,7 +89,7 @@ pub enum Environment {
 }
 
 /// A program with its arguments, environment and input.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Invocation {
     program: PathBuf,
     args: Vec<OsString>,
@@ -102,6 +102,9 @@ struct Invocation {
     /// The file descriptors to pass in addition to the standard streams. `None` passes everything that is inheritable.
     #[cfg(target_os = "linux")]
     descriptors: Option<descriptors::Descriptors>,
+    /// Holds the program until its sandbox was checked.
+    #[cfg(target_os = "linux")]
+    gate: Option<sandbox::Gate>,
 }
 
 impl Invocation {
@@ -190,7 +193,7 @@ impl Executor {
     async fn run(
         &self,
         _permit: Permit,
-        invocation: Invocation,
+        mut invocation: Invocation,
         limits: Limits,
         caller: &Caller,
     ) -> io::Result<Completed> {
@@ -201,6 +204,12 @@ impl Executor {
         let mut command = std_command(&invocation)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut group = ProcessGroup::spawn(command.into(), self.observer.clone())?;
+        tokio::select! {
+            biased;
+            released = release(&mut invocation) => released?,
+            // The sandbox has failed, and writes the reason to stderr.
+            _ = group.exited() => {}
+        }
         let (stdin, stdout, stderr) = group.pipes();
         let mut out = Capture::new(limits.max_output_bytes);
         let mut err = Capture::new(limits.max_output_bytes);
@@ -258,6 +267,25 @@ async fn wait_while_running<T>(
             () = &mut *side, if !side.is_terminated() => {}
         }
     }
+}
+
+/// Waits until a sandbox was checked, if the program runs in one, and lets the program start.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(clippy::unused_async, clippy::unnecessary_wraps, reason = "only Linux has a sandbox")
+)]
+async fn release(invocation: &mut Invocation) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        // Close our copies of the descriptors.
+        invocation.descriptors = None;
+        if let Some(gate) = invocation.gate.take() {
+            return gate.open().await;
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = invocation;
+    Ok(())
 }
 
 /// Builds the command. The caller sets the standard streams.

@@ -26,6 +26,7 @@ const CLOSE_ON_EXEC: u32 = libc::O_CLOEXEC.cast_unsigned();
 pub(super) struct Descriptors {
     inputs: Vec<(&'static str, Arc<[u8]>)>,
     kept: Option<Arc<File>>,
+    held: Vec<(&'static str, Arc<OwnedFd>)>,
 }
 
 impl Descriptors {
@@ -37,7 +38,12 @@ impl Descriptors {
         inputs: impl IntoIterator<Item = (&'static str, Arc<[u8]>)>,
         kept: Option<Arc<File>>,
     ) -> Self {
-        Self { inputs: inputs.into_iter().collect(), kept }
+        Self { inputs: inputs.into_iter().collect(), kept, held: Vec::new() }
+    }
+
+    /// Adds descriptors that the command gets with these options, which are followed by their numbers.
+    pub(super) fn hold(&mut self, held: impl IntoIterator<Item = (&'static str, Arc<OwnedFd>)>) {
+        self.held.extend(held);
     }
 
     /// Adds an input, before those that are already there.
@@ -56,16 +62,21 @@ impl Descriptors {
         if let Some(kept) = &self.kept {
             mappings.push(FdMapping { parent_fd: kept.try_clone()?.into(), child_fd: kept.as_raw_fd() });
         }
-        let mut readers: Vec<OwnedFd> = Vec::new();
+        let mut preserved: Vec<OwnedFd> = Vec::new();
         for (option, bytes) in &self.inputs {
             let mut reader = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
             reader.write_all(bytes)?;
             reader.rewind()?;
             command.arg(option).arg(OsString::from(reader.as_raw_fd().to_string()));
-            readers.push(reader.into());
+            preserved.push(reader.into());
+        }
+        for (option, held) in &self.held {
+            let held = held.try_clone()?;
+            command.arg(option).arg(OsString::from(held.as_raw_fd().to_string()));
+            preserved.push(held);
         }
         command.fd_mappings(mappings).map_err(io::Error::other)?;
-        command.preserved_fds(readers);
+        command.preserved_fds(preserved);
         Ok(())
     }
 }

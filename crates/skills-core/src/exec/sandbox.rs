@@ -20,10 +20,10 @@
 //!   started.
 //!
 //! The sandbox does *not* hide files that the user can read, prevent writing to the user's FIFOs or locking files (read-only
-//! mounts don't affect either), limit memory, or block services on this machine for a script with network access. Some
-//! versions of bubblewrap cannot receive the working directory as a descriptor (before 0.10.0, unless the distribution added
-//! it). With such a version, a process that replaces the working directory by a link while a script starts can choose where
-//! the script writes.
+//! mounts don't affect either), limit memory, or block services on this machine for a script with network access.
+//!
+//! Another process may replace a directory by a link while a script starts, for example a script of another skill in the same
+//! project. Therefore, the mounts of the sandbox are checked before the script starts.
 
 #[cfg_attr(not(target_os = "linux"), path = "sandbox/unsupported.rs")]
 mod bwrap;
@@ -31,6 +31,10 @@ mod bwrap;
 mod environment;
 #[cfg(target_os = "linux")]
 mod filter;
+#[cfg(target_os = "linux")]
+mod gate;
+#[cfg(target_os = "linux")]
+mod mount_table;
 #[cfg(target_os = "linux")]
 mod mounts;
 
@@ -41,6 +45,8 @@ use std::{
 
 use super::Invocation;
 use bwrap::Bwrap;
+#[cfg(target_os = "linux")]
+pub(super) use gate::Gate;
 
 /// A sandbox that has been tested on this machine.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    DirectoryProblem, SandboxError, SandboxWarning, environment, filter,
+    DirectoryProblem, Gate, SandboxError, SandboxWarning, environment, filter,
     mounts::{self, Host},
 };
 use crate::exec::{Invocation, descriptors::Descriptors, find_program, std_command};
@@ -106,8 +106,15 @@ impl Bwrap {
             .map_err(rejected)?;
         // Only bubblewrap closes the descriptor, when it mounts the directory. The script could use it to leave the sandbox.
         let opened = opened.filter(|_| args.iter().any(|arg| arg == BIND_DESCRIPTOR));
+        let failed = |source| SandboxError::Io { path: cwd.path.clone(), source };
+        let (gate, held) = Gate::new(mounts::expected(&cwd.path, skill_dir)).map_err(failed)?;
         args.extend(["--chdir".into(), cwd.path.into()]);
-        Ok(self.confine(invocation, args, opened))
+        let mut invocation = self.confine(invocation, args, opened);
+        if let Some(descriptors) = &mut invocation.descriptors {
+            descriptors.hold(held);
+        }
+        invocation.gate = Some(gate);
+        Ok(invocation)
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<PathBuf, PathBuf>> {

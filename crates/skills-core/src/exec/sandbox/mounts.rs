@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{DirectoryProblem, SandboxWarning};
+use super::{DirectoryProblem, SandboxWarning, mount_table::Expected};
 use crate::order;
 
 /// System directories. A working directory must not be one of them, or under one.
@@ -104,8 +104,7 @@ pub(super) fn arguments(
     skill: &Path,
 ) -> Result<Vec<OsString>, DirectoryProblem> {
     check(host, cwd)?;
-    let first_below = skill.strip_prefix(cwd).ok().and_then(|rest| rest.components().next());
-    let protected = first_below.map(|name| cwd.join(name));
+    let protected = protected(cwd, skill);
     if protected.as_deref() == Some(skill) {
         let name = skill.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Err(DirectoryProblem::DirectoryOfSkills(name));
@@ -117,6 +116,20 @@ pub(super) fn arguments(
     mounts.extend(protected.iter().map(|path| (&**path, Mount::ReadOnly)));
     mounts.push((skill, Mount::ReadOnly));
     Ok(layered(mounts))
+}
+
+/// Returns the first directory on the path from the working directory to the skill, if the skill is below.
+fn protected(cwd: &Path, skill: &Path) -> Option<PathBuf> {
+    let name = skill.strip_prefix(cwd).ok()?.components().next()?;
+    Some(cwd.join(name))
+}
+
+/// Returns the mounts of a script that have to be checked, because their directories can be replaced.
+pub(super) fn expected(cwd: &Path, skill: &Path) -> Expected {
+    Expected {
+        writable: (!cwd.starts_with(skill)).then(|| cwd.to_owned()),
+        read_only: protected(cwd, skill).into_iter().chain([skill.to_owned()]).collect(),
+    }
 }
 
 /// Returns the mount options of bubblewrap for a program that is not a script of a skill. It can write to `cwd` and to the
