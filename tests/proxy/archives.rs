@@ -280,6 +280,12 @@ fn the_registry_of_a_package_must_be_known() {
         }
         assert_eq!(other.server.seen().len(), 0, "{user} {machine}");
     }
+    // Without any setting, the public registry would receive the headers.
+    let home = Home::new();
+    let source = json!([{ "source": "npm:@acme/skills", "headers": { "X-Token": "very-secret" } }]);
+    home.write(&home.config(), &json!({ "sources": source }).to_string());
+    let errors = home.fails(&["update", "--yes"], 1);
+    assert!(errors.contains("no setting of npm names the registry"), "{errors}");
 }
 
 /// The registry in the `.npmrc` of a project is for the sources of the project, and not for the others of the user.

@@ -191,6 +191,13 @@ impl Address {
         replaced.into_iter().find(|address| address.place == wanted)
     }
 
+    /// Returns the target of the address without its range of versions. `None` if the address has no range.
+    pub fn without_range(&self) -> Option<Place> {
+        let Place::Git(place) = &self.place else { return None };
+        Range::parse(place.reference.as_deref()?)?.ok()?;
+        Some(Place::Git(GitPlace { reference: None, ..place.clone() }))
+    }
+
     /// Returns the target of the address.
     pub fn place(&self) -> &Place {
         &self.place

@@ -70,7 +70,7 @@ impl<'a> Package<'a> {
     pub(super) fn new(place: &'a GitPlace, access: &Access) -> Result<Self, GitError> {
         let name = place.url.strip_prefix(NPM).unwrap_or(&place.url);
         let settings = Settings::read(access.directory.as_deref())?;
-        let Registry { url: registry, is_of_project } = settings.registry(name)?;
+        let Registry { url: registry, is_of_project, is_named } = settings.registry(name)?;
         if !fetch::is_allowed(&registry) || registry.contains('@') {
             let why = format!("the registry of `{}` is not an https URL without a password", shown(name));
             return Err(GitError::Package(why));
@@ -81,6 +81,14 @@ impl<'a> Package<'a> {
                 "cannot send `headers` to `{}`, which the `.npmrc` beside the configuration file names; add this registry to your \
                  own `.npmrc`",
                 shown(&registry)
+            );
+            return Err(GitError::Package(why));
+        }
+        if !is_named && !access.headers.is_empty() {
+            let why = format!(
+                "cannot send `headers` to `{}`, because no setting of npm names the registry of `{}`; name it in your `.npmrc`",
+                shown(&registry),
+                shown(name)
             );
             return Err(GitError::Package(why));
         }
@@ -98,12 +106,14 @@ impl<'a> Package<'a> {
         })
     }
 
-    /// Returns a note for the user if a project has chosen the registry, because the name of the package doesn't show that.
-    pub(super) fn note(&self) -> Option<String> {
-        let note = || {
-            format!("`.npmrc` beside the configuration file names the registry `{}`", shown(&self.registry))
-        };
-        self.is_of_project.then(note)
+    /// Returns a note for the user about the registry, because the name of the package doesn't show it.
+    pub(super) fn note(&self) -> String {
+        let registry = shown(&self.registry);
+        if self.is_of_project {
+            format!("`.npmrc` beside the configuration file names the registry `{registry}`")
+        } else {
+            format!("the package comes from the registry `{registry}`")
+        }
     }
 
     /// Returns the URL of the list of versions.

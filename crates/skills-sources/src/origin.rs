@@ -155,7 +155,7 @@ impl Origin<'_> {
         if commit.is_none() {
             self.remember(&package.url(), validator, &found);
         }
-        Ok((found, package.note()))
+        Ok((found, Some(package.note())))
     }
 
     /// Returns the package of the place, unless the policy refuses its registry.

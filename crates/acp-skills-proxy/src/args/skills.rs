@@ -185,7 +185,7 @@ impl SkillArgs {
 fn entry_of(source: String, config: &Config) -> SourceEntry {
     let address = Address::parse(&source).ok();
     let is_same = |entry: &&SourceEntry| match &address {
-        Some(address) => entry.is_at(address),
+        Some(address) => entry.is_at(address) || entry.has_source_of(address),
         None => entry.source.trim() == source.trim(),
     };
     config.all_sources().find(is_same).cloned().unwrap_or_else(|| SourceEntry::new(source))

@@ -195,6 +195,14 @@ impl SourceEntry {
         self.source == address.as_str() || Address::parse(&self.source).is_ok_and(|parsed| parsed == *address)
     }
 
+    /// Returns true if the entry is for the same source as `address`, also with another range of versions.
+    pub fn has_source_of(&self, address: &Address) -> bool {
+        Address::parse(&self.source).is_ok_and(|own| {
+            own.place() == address.place()
+                || own.without_range().is_some_and(|own| Some(own) == address.without_range())
+        })
+    }
+
     /// Creates an entry for all skills of a source.
     pub fn new(source: impl Into<String>) -> Self {
         Self { source: source.into(), ..Self::default() }
@@ -258,5 +266,26 @@ impl<'de> Deserialize<'de> for SourceEntry {
             }
         }
         deserializer.deserialize_any(Read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_the_same_in_any_spelling_and_range() {
+        for (entry, address, expected) in [
+            ("github:acme/skills", "https://github.com/acme/skills", true),
+            ("github:acme/skills@^1", "github:acme/skills@^2.0", true),
+            ("github:acme/skills@^1", "https://github.com/acme/skills/tree/main", false),
+            ("github:acme/skills@main", "github:acme/skills@dev", false),
+            ("github:acme/skills", "github:acme/skills/x", false),
+            ("npm:skills@^1", "npm:skills@latest", true),
+            ("npm:skills@^1", "npm:other@^1", false),
+        ] {
+            let found = SourceEntry::new(entry).has_source_of(&Address::parse(address).unwrap());
+            assert_eq!(found, expected, "{entry} {address}");
+        }
     }
 }

@@ -55,6 +55,8 @@ pub(crate) struct Registry {
     pub(crate) url: String,
     /// True if the file beside the configuration file has chosen it.
     pub(crate) is_of_project: bool,
+    /// True if a setting has chosen it. Otherwise, it is the public registry.
+    pub(crate) is_named: bool,
 }
 
 impl SettingValue {
@@ -86,8 +88,6 @@ impl Settings {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let variables = variables.filter_map(|(name, value)| Some((key_of(&name)?, value)));
         let variables: HashMap<_, _> = variables.filter(|(_, value)| !value.is_empty()).collect();
-        let mut settings = Self::default();
-        let path = |key: &str| variables.get(key).and_then(|path| expanded(path)).map(PathBuf::from);
         let user = match variables.get("userconfig") {
             Some(named) => {
                 let unknown = || GitError::Package(format!("a variable in `{named}` is not set"));
@@ -95,12 +95,20 @@ impl Settings {
             }
             None => in_home(".npmrc"),
         };
+        let mut of_user = Self::default();
+        if let Some(user) = &user {
+            of_user.add_file(user, true)?;
+        }
+        let path = |key: &str| {
+            let of_variable = variables.get(key).and_then(|path| expanded(path));
+            let path = of_variable.or_else(|| of_user.get(key).map(str::to_owned))?;
+            Some(expand_home(Path::new(&path)))
+        };
+        let mut settings = Self::default();
         if let Some(machine) = path("globalconfig").or_else(|| of_machine(path("prefix"))) {
             settings.add_file(&machine, true)?;
         }
-        if let Some(user) = &user {
-            settings.add_file(user, true)?;
-        }
+        settings.0.extend(of_user.0);
         let project = directory.map(|directory| directory.join(".npmrc"));
         // The user's file can also be beside the configuration file.
         if let Some(project) = project.filter(|project| user.as_ref() != Some(project)) {
@@ -172,7 +180,8 @@ impl Settings {
         let of_user = find(|setting| setting.of_user.as_ref());
         let is_of_project =
             of_user.is_err() || of_user.is_ok_and(|of_user| of_user.trim_end_matches('/') != url);
-        Ok(Registry { url, is_of_project })
+        let is_named = keys().any(|key| self.get(key).is_some());
+        Ok(Registry { url, is_of_project, is_named })
     }
 
     /// Returns the root certificates: `cafile` or `ca`, and those of `NODE_EXTRA_CA_CERTS`, which are ignored if there are others.
@@ -241,13 +250,21 @@ fn is_registry(key: &str) -> bool {
     key == "registry" || key.starts_with('@') && key.ends_with(":registry")
 }
 
-/// Returns the key of an environment variable. Names of settings can be in capital letters, but scopes and hosts keep their case.
+/// Returns the key of an environment variable, as npm reads it. URLs keep their case.
 fn key_of(name: &str) -> Option<String> {
     let (prefix, key) = name.split_at_checked(PREFIX.len())?;
     if !prefix.eq_ignore_ascii_case(PREFIX) {
         return None;
     }
-    Some(if key.starts_with(['@', '/']) { key.to_owned() } else { key.to_ascii_lowercase() })
+    if key.starts_with("//") {
+        return Some(key.to_owned());
+    }
+    let mut key = key.to_ascii_lowercase();
+    let dashes = key.get(1..).map(|rest| rest.replace('_', "-"));
+    if let Some(dashes) = dashes {
+        key.replace_range(1.., &dashes);
+    }
+    Some(key)
 }
 
 /// Returns the file with the settings of this machine. Its directory is the one of npm, which is beside Node.js by default.
@@ -332,7 +349,7 @@ mod tests {
              //evil.example/:_authToken=${HOME}\n//npm.example/:_authToken=theirs\nuserconfig=/x\n",
             false,
         );
-        let of_project = |url: &str| Registry { url: url.to_owned(), is_of_project: true };
+        let of_project = |url: &str| Registry { url: url.to_owned(), is_of_project: true, is_named: true };
         assert_eq!(settings.registry("@acme/x").unwrap(), of_project("https://npm.example"));
         assert!(settings.registry("@b/x").is_err());
         settings.add("@b:registry=https://b.example/\n", true);
@@ -376,8 +393,8 @@ mod tests {
             settings.add(&user, true);
             settings.add(&project, false);
             let found = settings.registry("@acme/x").ok();
-            let expected =
-                expected.map(|(url, is_of_project)| Registry { url: url.to_owned(), is_of_project });
+            let found = found.map(|Registry { url, is_of_project, .. }| (url, is_of_project));
+            let expected = expected.map(|(url, is_of_project)| (url.to_owned(), is_of_project));
             assert_eq!(found, expected, "{user} {project}");
         }
     }
@@ -438,6 +455,7 @@ mod tests {
             ("NPM_CONFIG_REGISTRY", Some("registry")),
             ("npm_config_registry", Some("registry")),
             ("npm_config_@acme:registry", Some("@acme:registry")),
+            ("NPM_CONFIG_@MY_ORG:REGISTRY", Some("@my-org:registry")),
             ("npm_config_//npm.example/:_authToken", Some("//npm.example/:_authToken")),
             ("NPM_CONFIG", None),
             ("PATH", None),
