@@ -28,13 +28,7 @@
 #[cfg_attr(not(target_os = "linux"), path = "sandbox/unsupported.rs")]
 mod bwrap;
 #[cfg(target_os = "linux")]
-mod environment;
-#[cfg(target_os = "linux")]
-mod filter;
-#[cfg(target_os = "linux")]
 mod gate;
-#[cfg(target_os = "linux")]
-mod mount_table;
 #[cfg(target_os = "linux")]
 mod mounts;
 

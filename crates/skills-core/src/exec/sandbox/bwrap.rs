@@ -14,8 +14,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use skills_sandbox::{
+    environment,
+    filter::{self, FilterError},
+};
+
 use super::{
-    DirectoryProblem, Gate, SandboxError, SandboxWarning, environment, filter,
+    DirectoryProblem, Gate, SandboxError, SandboxWarning,
     mounts::{self, Host},
 };
 use crate::exec::{Invocation, descriptors::Descriptors, find_program, std_command};
@@ -58,7 +63,10 @@ impl Bwrap {
             emptied: socket_directories(),
             resolv_conf: fs::canonicalize("/etc/resolv.conf").ok().filter(|_| network),
         };
-        let filters = filter::programs()?;
+        let filters = filter::programs().map_err(|error| match error {
+            FilterError::Architecture(name) => SandboxError::Architecture(name),
+            error => SandboxError::NotWorking(error.to_string()),
+        })?;
         let setsid = find_program(Path::new(SETSID), None);
         let sessions = Arc::default();
         let mut bwrap =

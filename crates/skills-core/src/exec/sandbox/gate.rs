@@ -10,9 +10,8 @@ use std::{
 
 use rustix::fs::{OFlags, fcntl_setfl};
 use serde::Deserialize;
+use skills_sandbox::mounts::{Comparison, Expected};
 use tokio::time::{Instant, sleep};
-
-use super::mount_table::{Comparison, Expected};
 
 /// The time in which the sandbox must be ready. It is ready after a few milliseconds on a machine that is not busy.
 const LIMIT: Duration = Duration::from_mins(1);

@@ -10,7 +10,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{DirectoryProblem, SandboxWarning, mount_table::Expected};
+use skills_sandbox::mounts::Expected;
+
+use super::{DirectoryProblem, SandboxWarning};
 use crate::order;
 
 /// System directories. A working directory must not be one of them, or under one.

@@ -36,19 +36,21 @@ struct Table(Vec<Mount>);
 
 /// The directories of a sandbox, by their canonical paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Expected {
+pub struct Expected {
     /// The only directory of the host that the program may write to.
-    pub(super) writable: Option<PathBuf>,
+    pub writable: Option<PathBuf>,
     /// Directories that are mounted read-only. They can be below the writable one.
-    pub(super) read_only: Vec<PathBuf>,
+    pub read_only: Vec<PathBuf>,
 }
 
 /// The result of a comparison with the expected mounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub enum Comparison {
     /// bubblewrap is still working on the mounts.
     NotFinal,
+    /// The sandbox has the expected mounts, and its program may start.
     Same,
+    /// The sandbox has other mounts.
     Different,
 }
 
@@ -107,7 +109,7 @@ fn unescaped(text: &[u8]) -> PathBuf {
 impl Expected {
     /// Compares the mounts of a sandbox with the expected ones. The texts are the `mountinfo` of a process in the sandbox and of this
     /// process.
-    pub(super) fn compare(&self, inside: &[u8], host: &[u8]) -> Comparison {
+    pub fn compare(&self, inside: &[u8], host: &[u8]) -> Comparison {
         let Some((inside, host)) = Table::parse(inside).zip(Table::parse(host)) else {
             return Comparison::NotFinal;
         };

@@ -81,12 +81,12 @@ const NAMES: &[&str] = &[
 ];
 
 /// Returns true if the dynamic linker reads the variable.
-pub(super) fn is_of_linker(name: &OsStr) -> bool {
+pub fn is_of_linker(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"LD_") || name == "GLIBC_TUNABLES"
 }
 
 /// Returns the names of the variables to remove. `is_socket` checks a path on the file system.
-pub(super) fn hidden(
+pub fn hidden(
     variables: impl Iterator<Item = (OsString, OsString)>,
     is_socket: impl Fn(&Path) -> bool,
 ) -> Vec<OsString> {

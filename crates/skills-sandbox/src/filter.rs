@@ -15,7 +15,7 @@
 //! Bubblewrap installs the filters last. The rules follow flatpak's filter and, for set-user-ID programs, systemd's
 //! `RestrictSUIDSGID`.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, CLONE_NEWUSER, ENOSYS, EPERM, O_CREAT, O_DIRECTORY, O_TMPFILE,
@@ -30,8 +30,17 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-use super::SandboxError;
-use crate::order;
+/// The reason that there is no filter.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilterError {
+    /// The processor architecture is not supported. Contains its name.
+    #[error("unsupported processor architecture {0}")]
+    Architecture(&'static str),
+    /// The rules can't be compiled. Contains the message of the compiler.
+    #[error("cannot compile the filter for system calls: {0}")]
+    Compiler(String),
+}
 
 /// Masks the flags in the type of a socket.
 const SOCK_TYPE_MASK: u64 = 0xf;
@@ -42,8 +51,11 @@ const X32_SYSCALL_BIT: c_long = 0x4000_0000;
 const SYS_FCHMODAT2: c_long = 452;
 
 /// Compiles the filters. Bubblewrap must install all of them.
-pub(super) fn programs() -> Result<Vec<Arc<[u8]>>, SandboxError> {
-    let unsupported = |_| SandboxError::Architecture(std::env::consts::ARCH);
+///
+/// # Errors
+/// Returns [`FilterError::Architecture`] on an unsupported processor, and [`FilterError::Compiler`] if a rule can't be compiled.
+pub fn programs() -> Result<Vec<Arc<[u8]>>, FilterError> {
+    let unsupported = |_| FilterError::Architecture(std::env::consts::ARCH);
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(unsupported)?;
     // If a call returns `EPERM`, programs show an error message that fits. If it returns `ENOSYS`, they use a fallback instead:
     // the C library uses `clone`, whose flags we can check here, and Node.js uses threads.
@@ -51,7 +63,7 @@ pub(super) fn programs() -> Result<Vec<Arc<[u8]>>, SandboxError> {
     let compiled = |rules: [_; 3]| {
         rules.into_iter().map(|(rules, errno)| compile(rules, errno, arch)).collect::<Result<_, _>>()
     };
-    rules().and_then(compiled).map_err(|error: BackendError| SandboxError::NotWorking(error.to_string()))
+    rules().and_then(compiled).map_err(|error: BackendError| FilterError::Compiler(error.to_string()))
 }
 
 type Rules = Vec<(c_long, Vec<SeccompRule>)>;
@@ -120,7 +132,8 @@ fn set_user_id() -> Result<Rules, BackendError> {
 }
 
 fn compile(rules: Rules, errno: c_int, arch: TargetArch) -> Result<Arc<[u8]>, BackendError> {
-    let mut by_number = order::map(rules);
+    let mut by_number = BTreeMap::new();
+    by_number.extend(rules);
     if arch == TargetArch::x86_64 {
         let x32: Vec<_> =
             by_number.iter().map(|(call, rules)| (call | X32_SYSCALL_BIT, rules.clone())).collect();
