@@ -26,23 +26,33 @@ crate::trials!(
 /// The flag `--source` approves the first version of a source, but not if the configuration has the source: the user has pinned a skill
 /// there, or declined a version.
 fn naming_a_configured_source_approves_nothing() {
-    for in_project in [false, true] {
+    for was_named in [false, true] {
         let repository = three_skills();
         let home = Home::new();
         let source = repository.source("");
-        home.printed(&["add", &source, "--only", "plan", "--yes"]);
-        home.printed(&["sources", "pin", "plan"]);
-        if in_project {
-            let config = json!({ "projects": [{ "path": home.path("elsewhere"), "sources": [source] }] });
-            home.write(&home.config(), &config.to_string());
+        if was_named {
+            // The decisions about a source that was named before stay as well.
+            home.printed(&["list", "--source", &source]);
+            home.printed(&["sources", "pin", "plan"]);
         }
+        home.printed(&["add", &source, "--only", "plan", "--yes"]);
+        if was_named {
+            change_all(&repository, "two");
+            home.printed(&["update", "--yes"]);
+            let listed = home.json(&["list", "--json", "--source", &source]);
+            let plan =
+                listed["skills"].as_array().expect("skills").iter().find(|skill| skill["name"] == "plan");
+            assert_eq!(plan.expect("the pinned skill")["description"], "Plans.", "{listed}");
+            continue;
+        }
+        home.printed(&["sources", "pin", "plan"]);
         change_all(&repository, "two");
         let listed = home.json(&["list", "--json", "--source", &source]);
         let names: Vec<_> =
             listed["skills"].as_array().expect("skills").iter().map(|skill| &skill["name"]).collect();
-        assert_eq!(names, ["plan"], "{in_project}: {listed}");
-        assert!(!listed.to_string().contains("Changed."), "{in_project}: {listed}");
-        assert!(!home.lock().exists(), "{in_project}: the source was approved by naming it");
+        assert_eq!(names, ["plan"], "{listed}");
+        assert!(!listed.to_string().contains("Changed."), "{listed}");
+        assert!(!home.lock().exists(), "the source was approved by naming it");
         // Another source is still approved by naming it.
         let other = three_skills();
         let listed = home.json(&["list", "--json", "--source", &other.source("")]);

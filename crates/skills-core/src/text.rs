@@ -83,9 +83,19 @@ fn is_odd_space(c: char) -> bool {
     c == BRAILLE_BLANK || c.is_whitespace() && !matches!(c, ' ' | '\t')
 }
 
-/// Escapes a path for display on one line, as in [`shown`]. Invalid Unicode becomes U+FFFD.
+/// Escapes a path for display on one line, as in [`shown`]. Tabs and line breaks are escaped as well, because a path with a space instead
+/// can exist, too. Invalid Unicode becomes U+FFFD.
 pub fn shown_path(path: &Path) -> String {
     let path = one_separator(path.to_string_lossy(), MAIN_SEPARATOR);
+    let path = if path.contains(char::is_control) {
+        let escaped = path.chars().flat_map(|c| {
+            let (control, other) = if c.is_control() { (Some(c), None) } else { (None, Some(c)) };
+            control.into_iter().flat_map(char::escape_default).chain(other)
+        });
+        Cow::Owned(escaped.collect())
+    } else {
+        path
+    };
     match shown(&path) {
         Cow::Borrowed(_) => path.into_owned(),
         Cow::Owned(shown) => shown,
@@ -364,7 +374,7 @@ mod tests {
         }
         assert!(!has_hidden("a\nb\tc ü 👩\u{200d}💻"));
         assert!(has_hidden("a\u{200b}") && has_hidden("a\u{7}") && has_hidden("a\u{200d}b"));
-        assert_eq!(shown_path(Path::new("/a\u{1b}b/c\nd")), r"/a\u{1b}b/c d");
+        assert_eq!(shown_path(Path::new("/a\u{1b}b/c\nd")), r"/a\u{1b}b/c\nd");
     }
 
     /// Generates texts with many hidden characters, and with characters next to which some of them are valid.

@@ -4,7 +4,7 @@ use std::{ffi::OsString, io, num::NonZeroU32, path::PathBuf};
 
 use acp_skills::config::{CheckUpdates, Config, Discover, SkillEntry, SourceEntry, Trusted, config_file};
 use clap::{Args, ValueEnum};
-use skills_sources::Address;
+use skills_sources::{Address, LockFile, user_lock};
 
 use super::{Flag, number, path};
 
@@ -181,14 +181,17 @@ impl SkillArgs {
 }
 
 /// Returns the entry for the source of a flag. If the configuration has this source, its entry applies: the lock file beside it has the
-/// user's decisions, such as pins, and naming the source must not approve another version.
+/// user's decisions, such as pins, and naming the source must not approve another version. If the source was named before, the decisions
+/// about it in the user's own lock file stay.
 fn entry_of(source: String, config: &Config) -> SourceEntry {
+    let was_named = || LockFile::read(&user_lock()).is_ok_and(|lock| lock.get(source.trim()).is_some());
     let address = Address::parse(&source).ok();
     let is_same = |entry: &&SourceEntry| match &address {
         Some(address) => entry.is_at(address) || entry.has_source_of(address),
         None => entry.source.trim() == source.trim(),
     };
-    config.all_sources().find(is_same).cloned().unwrap_or_else(|| SourceEntry::new(source))
+    let found = config.sources.iter().find(is_same).filter(|_| !was_named()).cloned();
+    found.unwrap_or_else(|| SourceEntry::new(source))
 }
 
 /// Inserts values of flags before the values of the file.

@@ -244,6 +244,13 @@ fn prepare(
     // The script may read or run any other file of the skill, so we need to check all of them.
     files.check_all(Bounds::SKILL).map_err(|error| refused(&error))?;
     let dir = skill.dir().unwrap_or_else(|| "".as_ref());
+    let dir = match &options.sandbox {
+        // Resolve links here, since their targets might not exist inside the sandbox.
+        Some(_) => &*resolved(skill, dir).map_err(|error| {
+            failed(format!("failed to resolve skill directory {}: {error}", dir.display()))
+        })?,
+        None => dir,
+    };
     let cwd = match options.cwd {
         ScriptCwd::Session => context.cwd.as_deref().unwrap_or(dir),
         ScriptCwd::Skill => dir,
@@ -253,13 +260,6 @@ fn prepare(
     }
     let interpreter = Interpreter::choose(&call.script, &head.bytes, Surroundings::of(cwd, dir))
         .map_err(|error| failed(error.to_string()))?;
-    let dir = match &options.sandbox {
-        // Resolve links here, since their targets might not exist inside the sandbox.
-        Some(_) => &*resolved(skill, dir).map_err(|error| {
-            failed(format!("failed to resolve skill directory {}: {error}", dir.display()))
-        })?,
-        None => dir,
-    };
     // Collect the components again to get the system's separators, since Windows programs would take `/` for the start of an
     // option.
     let script: PathBuf = dir.join(&call.script).components().collect();

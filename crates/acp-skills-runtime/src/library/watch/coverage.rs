@@ -170,9 +170,9 @@ impl Coverage {
 
     /// Adds the parent of a symbolic link, because the link may be replaced.
     fn add_link(&mut self, path: &Path) {
-        let parent = path.parent().and_then(|parent| dunce::canonicalize(parent).ok());
         if path.is_symlink()
-            && let (Some(parent), Some(name)) = (parent, path.file_name())
+            && let Some(parent) = path.parent().and_then(|parent| dunce::canonicalize(parent).ok())
+            && let Some(name) = path.file_name()
         {
             self.add_name(parent, name.to_owned());
         }

@@ -98,7 +98,8 @@ impl Bwrap {
     pub(super) fn wrap(&self, invocation: Invocation, skill_dir: &Path) -> Result<Invocation, SandboxError> {
         let given = invocation.cwd.as_deref().unwrap_or(skill_dir);
         let cwd = Directory::open(given)?;
-        if self.sessions().get(given).is_some_and(|before| *before != cwd.path) {
+        let is_replaced = self.sessions().get(given).is_some_and(|before| *before != cwd.path);
+        if is_replaced || given == skill_dir && cwd.path != skill_dir {
             let problem = DirectoryProblem::Replaced(cwd.path);
             return Err(SandboxError::Directory { directory: given.to_owned(), problem });
         }
