@@ -140,12 +140,10 @@ impl Expected {
         let is_same = host.content_of(&mount.point).as_ref() == Some(&mount.content);
         let is_writable = self.writable.as_ref().is_some_and(|dir| mount.point.starts_with(dir));
         let is_device = DEVICES.iter().any(|device| mount.point == Path::new(device));
+        let [count, before] = [inside, host].map(|table| table.count(&mount.point, &mount.content));
         // bubblewrap leaves out mounts that other ones hide, or that the program can't access. One more in the same place would be new.
-        let is_left_out = || {
-            let [count, before] = [inside, host].map(|table| table.count(&mount.point, &mount.content));
-            mount.point != Path::new("/") && count <= before
-        };
-        is_same && (is_writable || is_device) || is_left_out()
+        let is_left_out = mount.point != Path::new("/") && count <= before;
+        (is_same || before > 0) && is_writable || is_same && is_device || is_left_out
     }
 }
 
@@ -164,7 +162,9 @@ mod tests {
         28 27 0:10 / /dev/shm rw - tmpfs tmpfs rw\n\
         24 23 0:8 / /run/user/1000/doc rw - fuse.portal portal rw\n\
         25 20 8:2 / /srv rw - ext4 /dev/sdb rw\n\
-        26 25 8:3 / /srv/w/big\\040data rw - ext4 /dev/sdc rw\n";
+        26 25 8:3 / /srv/w/big\\040data rw - ext4 /dev/sdc rw\n\
+        29 25 0:60 / /srv/w/share rw - autofs auto rw\n\
+        30 29 0:61 / /srv/w/share rw - nfs server:/ rw\n";
 
     /// The mounts of a sandbox for a skill in `/srv/w/.skills/kit`, without the last three.
     const COMMON: &str = "\
@@ -183,8 +183,8 @@ mod tests {
         50 42 0:52 / /proc rw - proc proc rw\n\
         51 50 0:52 /sys /proc/sys ro - proc proc rw\n\
         52 43 0:53 / /run rw - tmpfs tmpfs rw\n";
-    const CWD: &str =
-        "53 45 8:2 /w /srv/w rw - ext4 /dev/sdb rw\n54 53 8:3 / /srv/w/big\\040data rw - ext4 /dev/sdc rw\n";
+    const CWD: &str = "53 45 8:2 /w /srv/w rw - ext4 /dev/sdb rw\n54 53 8:3 / /srv/w/big\\040data rw - ext4 /dev/sdc rw\n\
+        60 53 0:60 / /srv/w/share rw - autofs auto rw\n61 60 0:61 / /srv/w/share rw - nfs server:/ rw\n";
     const SKILLS: &str = "55 53 8:2 /w/.skills /srv/w/.skills ro - ext4 /dev/sdb rw\n";
     const SKILL: &str = "56 55 8:2 /w/.skills/kit /srv/w/.skills/kit ro - ext4 /dev/sdb rw\n";
 
