@@ -28,6 +28,9 @@ pub use builder::{MAX_TOOL_NAME_BYTES, SkillSetBuilder, ToolNameError};
 /// The code of the diagnostic for skills that are being fetched. A later set will contain them.
 pub const SOURCE_FETCHING: &str = "source-fetching";
 
+/// The code of the diagnostic for a source that is not in the cache. It is fetched soon, if this process fetches sources.
+pub const SOURCE_ABSENT: &str = "source-absent";
+
 /// The code of the diagnostic for skills and sources that the policy of an administrator refuses.
 pub const REFUSED_BY_POLICY: &str = "refused-by-policy";
 
@@ -327,12 +330,13 @@ impl SkillSet {
 
     /// Returns true if the set is empty and will stay empty.
     ///
-    /// This is not the case while a skill is being fetched ([`SOURCE_FETCHING`]) or has to be approved by the user.
+    /// This is not the case before and while a skill is being fetched ([`SOURCE_ABSENT`], [`SOURCE_FETCHING`]), or if it has to be approved
+    /// by the user.
     pub fn will_offer_nothing(&self) -> bool {
         let findings = || self.skipped().iter().flat_map(|skipped| &skipped.diagnostics);
         self.offers_nothing()
             && self.unapproved().is_empty()
-            && !findings().any(|finding| finding.code == SOURCE_FETCHING)
+            && !findings().any(|finding| [SOURCE_ABSENT, SOURCE_FETCHING].contains(&finding.code))
     }
 
     /// Returns the skills that were left out because another skill has the same name.

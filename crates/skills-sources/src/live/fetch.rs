@@ -370,4 +370,18 @@ mod tests {
         assert_eq!(code(), "source-not-approved");
         assert!(waits_now(&spec(false), &Store::new(cache)));
     }
+    /// A session can be opened before the fetch has begun. It must get the skills server.
+    #[test]
+    fn a_source_that_will_be_fetched_is_awaited() {
+        let dir = tempfile::tempdir().unwrap();
+        let spec = Spec {
+            nested: false,
+            address: Address::parse("github:acme/skills").unwrap(),
+            filters: Vec::new(),
+            lock: dir.path().join("skills.lock"),
+            is_named: true,
+        };
+        let options = Options { cache: Some(dir.path().join("cache")), max_skills: 10, ..Options::default() };
+        assert!(!Sources::start(vec![spec], options).get().will_offer_nothing());
+    }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use skills_core::{
     Diagnostic, SkillSet,
-    set::{SOURCE_FETCHING, Skipped},
+    set::{SOURCE_ABSENT, SOURCE_FETCHING, Skipped},
 };
 
 use super::{
@@ -109,7 +109,7 @@ impl Sources {
                     continue;
                 }
                 Status::Absent => {
-                    Diagnostic::warning("source-absent", format!("{} is not in the cache", spec.address))
+                    Diagnostic::warning(SOURCE_ABSENT, format!("{} is not in the cache", spec.address))
                         .help(format!("use `acp-skills-proxy update '{}'` to fetch the source", spec.address))
                 }
                 Status::Fetching => Diagnostic::warning(
