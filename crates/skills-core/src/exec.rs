@@ -270,10 +270,7 @@ async fn wait_while_running<T>(
 }
 
 /// Waits until a sandbox was checked, if the program runs in one, and lets the program start.
-#[cfg_attr(
-    not(target_os = "linux"),
-    expect(clippy::unused_async, clippy::unnecessary_wraps, reason = "only Linux has a sandbox")
-)]
+#[cfg_attr(not(target_os = "linux"), expect(clippy::unused_async, reason = "only Linux has a sandbox"))]
 async fn release(invocation: &mut Invocation) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
