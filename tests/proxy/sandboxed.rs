@@ -30,6 +30,7 @@ crate::trials!(
     a_proxy_killed_while_a_sandbox_starts,
     a_call_cancelled_while_a_sandbox_starts,
     variables_of_a_skill_are_only_set_inside,
+    a_sandbox_with_another_mount_starts_no_script,
 );
 
 /// Files in the directory of that `bwrap`.
@@ -94,28 +95,61 @@ impl Target {
 
 /// Returns a directory with a `bwrap` whose process 1 waits for a byte in the gate before it starts a script.
 fn slow_bwrap(skills: &Skills, path: &OsStr) -> PathBuf {
+    let room = skills.path().display();
+    let prepared = format!(
+        "echo $$ >'{room}/{MONITOR}'; exec 200<>'{room}/{ALIVE}' 201<'{room}/{GATE}' 202>'{room}/{INFO}'"
+    );
+    other_bwrap(skills, path, "scripts/until", &prepared, "--sync-fd 200 --block-fd 201 --info-fd 202")
+}
+
+/// Returns a directory with a `bwrap` that runs commands and adds options before it starts a certain script.
+fn other_bwrap(skills: &Skills, path: &OsStr, script: &str, prepared: &str, options: &str) -> PathBuf {
     let real = env::split_paths(path)
         .map(|dir| dir.join("bwrap"))
         .find(|file| file.is_file())
         .expect("bwrap exists");
+    let real = real.display();
     let text = format!(
         "#!/bin/bash\n\
-         real='{}' room='{}'\n\
-         case $* in *scripts/until*) ;; *) exec \"$real\" \"$@\" ;; esac\n\
-         echo $$ >\"$room/{MONITOR}\"\n\
-         exec 200<>\"$room/{ALIVE}\" 201<\"$room/{GATE}\" 202>\"$room/{INFO}\"\n\
+         case $* in *{script}*) ;; *) exec '{real}' \"$@\" ;; esac\n\
+         {prepared}\n\
          words=()\n\
          for word; do\n\
-         [ \"$word\" = -- ] && [ -z \"$own\" ] && own='--sync-fd 200 --block-fd 201 --info-fd 202' && words+=($own)\n\
+         [ \"$word\" = -- ] && [ -z \"$own\" ] && own='{options}' && words+=($own)\n\
          words+=(\"$word\")\n\
          done\n\
-         exec \"$real\" \"${{words[@]}}\"\n",
-        real.display(),
-        skills.path().display(),
+         exec '{real}' \"${{words[@]}}\"\n"
     );
     let bwrap = skills.write("bin/bwrap", &text);
     fs::set_permissions(&bwrap, fs::Permissions::from_mode(0o755)).expect("a program");
     bwrap.parent().expect("a directory").to_owned()
+}
+
+/// A script must not start if a directory that was replaced by a link has led to another mount. Here, `bwrap` itself adds the mount.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn a_sandbox_with_another_mount_starts_no_script() {
+    if let Err(error) = Sandbox::bwrap(false) {
+        return eprintln!("skipped: {error}");
+    }
+    for (option, starts) in [("--ro-bind", true), ("--bind", false)] {
+        let skills = Skills::new();
+        skills.add("kit", "Does things.", "# Kit");
+        skills.write("kit/scripts/say.sh", "#!/bin/sh\necho started\n");
+        let home = skills.write("home/file", "mine").with_file_name("");
+        let home = home.to_str().expect("text").trim_end_matches('/');
+        let path = env::var_os("PATH").expect("a PATH");
+        let other = other_bwrap(&skills, &path, "scripts/say", ":", &format!("{option} {home} {home}"));
+        let path = env::join_paths(iter::once(other).chain(env::split_paths(&path))).expect("a PATH");
+        let proxy = Proxy::new().skill(&skills.dir("kit")).arg("--allow-scripts").flag("--sandbox", "bwrap");
+        let mut fixture = Fixture::over_http(proxy.flag("--script-cwd", "skill").env("PATH", path));
+        let params = fixture.new_session("s");
+        let connection = fixture.connect(&entry(&params), MCP_2025);
+        let call = json!({ "skill": "kit", "script": "scripts/say.sh" });
+        let (text, failed) = fixture.call(&connection, "run_skill_script", call);
+        assert_eq!((text.contains("started"), !failed), (starts, starts), "{option}: {text}");
+        assert_eq!(text.contains("the sandbox has other mounts than it should"), !starts, "{text}");
+        fixture.finish();
+    }
 }
 
 /// Returns true if the process 1 that a file names has its own `/proc`, as one of the last steps before it starts the script. The proxy

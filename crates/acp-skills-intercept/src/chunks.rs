@@ -73,7 +73,7 @@ impl Interceptor {
             actions.to_client.append(&mut self.reader.flush(&session));
             return Pass::Untouched;
         };
-        self.flush_unknown_sessions(&session, actions);
+        self.limit_unknown_sessions(&session, actions);
         let (_, stream) =
             self.reader.chunks.entry(session.clone()).or_insert_with(|| (kind, Stream::default()));
         let passed = stream.chunk(&text, message.line);
@@ -103,16 +103,16 @@ impl Interceptor {
     }
 
     /// Flushes the chunks of sessions that are not known here, if there are too many: an agent may use any number of ids.
-    fn flush_unknown_sessions(&mut self, session: &str, actions: &mut Actions) {
+    fn limit_unknown_sessions(&mut self, session: &str, actions: &mut Actions) {
         let chunks = &self.reader.chunks;
         let is_known = chunks.contains_key(session) || self.sessions.key_of(session).is_some();
         if chunks.len() >= MAX_HELD && !is_known {
-            self.flush_other_sessions(actions);
+            self.flush_unknown_sessions(actions);
         }
     }
 
     /// Flushes the chunks of all sessions that are not known here.
-    fn flush_other_sessions(&mut self, actions: &mut Actions) {
+    fn flush_unknown_sessions(&mut self, actions: &mut Actions) {
         let unknown = self.reader.chunks.extract_if(|id, _| self.sessions.key_of(id).is_none());
         actions.to_client.extend(unknown.flat_map(|(_, (_, mut stream))| stream.flush()));
     }
@@ -140,7 +140,7 @@ impl Interceptor {
                 }) => {
                     let key = *key;
                     // The turn of a session that the agent has started for this one may have no end that we see.
-                    self.flush_other_sessions(actions);
+                    self.flush_unknown_sessions(actions);
                     self.sessions.get(key).and_then(|session| Some(session.id()?.to_owned()))
                 }
                 // This response ends a turn, but we don't know the session, so we flush everything.

@@ -88,11 +88,8 @@ fn is_odd_space(c: char) -> bool {
 pub fn shown_path(path: &Path) -> String {
     let path = one_separator(path.to_string_lossy(), MAIN_SEPARATOR);
     let path = if path.contains(char::is_control) {
-        let escaped = path.chars().flat_map(|c| {
-            let (control, other) = if c.is_control() { (Some(c), None) } else { (None, Some(c)) };
-            control.into_iter().flat_map(char::escape_default).chain(other)
-        });
-        Cow::Owned(escaped.collect())
+        let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+        Cow::Owned(path.chars().map(escaped).collect())
     } else {
         path
     };

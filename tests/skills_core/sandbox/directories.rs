@@ -6,7 +6,6 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
 };
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -112,10 +111,6 @@ pub(crate) fn second_mounts_of_forbidden_directories_are_rejected() {
 /// Replaces the working directory by a link to a forbidden directory, and back, while scripts are started.
 pub(crate) fn a_directory_replaced_by_a_link_gives_no_access() {
     const RUNS: usize = 200;
-    let help = Command::new("bwrap").arg("--help").output().unwrap().stdout;
-    if !String::from_utf8_lossy(&help).contains("--bind-fd") {
-        return skipped("this bubblewrap does not accept directories as descriptors (0.10.0 does)");
-    }
     let fixture = Fixture::new();
     let link = fixture.path("home/link");
     symlink(fixture.path(""), &link).unwrap();
@@ -136,50 +131,6 @@ pub(crate) fn a_directory_replaced_by_a_link_gives_no_access() {
         assert!(!fixture.path("attack").exists(), "a script wrote through the link");
         assert!(successes > 0, "at least one script should run in the directory itself");
     });
-}
-
-/// Replaces the skill by links while scripts are started, as a script of another skill of the project could do: by a link to the home
-/// directory while bubblewrap mounts the skill, and by a link to a mount while it makes that mount read-only.
-pub(crate) fn a_skill_replaced_by_links_gives_no_access() {
-    const RUNS: usize = 300;
-    let fixture = Fixture::with_skill("home/project/.skills/kit");
-    let skill = fixture.skill();
-    let scripts = skill.with_file_name("scripts");
-    fs::create_dir(&scripts).unwrap();
-    fs::copy(skill.join("scripts/attack"), scripts.join("attack")).unwrap();
-    let [home, here] = ["to_home", "here"].map(|name| skill.with_file_name(name));
-    symlink("../..", &home).unwrap();
-    symlink(".", &here).unwrap();
-    let sandbox = Sandbox::bwrap(false).unwrap();
-    let loaded = fixture.load();
-    let mut started = 0;
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let exchange = |link: &Path| renameat_with(CWD, skill, CWD, link, RenameFlags::EXCHANGE).unwrap();
-            while !done.load(Ordering::Relaxed) {
-                exchange(&home);
-                for _ in 0..9 {
-                    exchange(&here);
-                }
-                exchange(&here);
-                exchange(&home);
-                // The skill has to be itself for some time, so that a script can be checked.
-                std::thread::sleep(Duration::from_millis(2));
-            }
-        });
-        let target = fixture.path("home");
-        for _ in 0..RUNS {
-            let sandbox = Some(sandbox.clone());
-            let result = fixture.script_of(&loaded, &fixture.cwd, sandbox, "write", &[text(&target)]);
-            started += usize::from(!result.stdout.is_empty());
-        }
-        done.store(true, Ordering::Relaxed);
-    });
-    let written: Vec<_> =
-        fs::read_dir(fixture.path("home")).unwrap().flatten().map(|entry| entry.file_name()).collect();
-    assert!(written.iter().all(|name| name != "attack"), "a script wrote to the home directory: {written:?}");
-    assert!(started > 0, "at least one script should start");
 }
 
 /// A script of a session in the directory above can replace the directory by a link, while no program runs in it.

@@ -13,7 +13,6 @@ use std::{
     },
     path::{Path, PathBuf},
     process::Command,
-    sync::Arc,
     time::Duration,
 };
 
@@ -195,27 +194,10 @@ impl Fixture {
         attack: &str,
         args: &[&str],
     ) -> ScriptResult {
-        self.script_of(&self.load(), cwd, sandbox, attack, args)
-    }
-
-    /// Loads the skill.
-    pub(crate) fn load(&self) -> Arc<Skill> {
-        let (skill, _): (Skill, _) = discovery::load_dir(&self.skill).unwrap();
-        skill.into()
-    }
-
-    /// Runs an attack as a script of the skill, which was loaded before.
-    pub(crate) fn script_of(
-        &self,
-        skill: &Arc<Skill>,
-        cwd: &Path,
-        sandbox: Option<Sandbox>,
-        attack: &str,
-        args: &[&str],
-    ) -> ScriptResult {
         let mut options = ScriptOptions { sandbox, ..ScriptOptions::default() };
         options.limits.timeout = self.timeout;
         options.limits.max_output_bytes = 1 << 20;
+        let (skill, _): (Skill, _) = discovery::load_dir(&self.skill).unwrap();
         let call = ScriptCall {
             script: "scripts/attack".to_owned(),
             args: [&[attack], args].concat().into_iter().map(str::to_owned).collect(),
@@ -223,7 +205,7 @@ impl Fixture {
         };
         let context = CallContext::in_directory(cwd);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(run_script(skill, call, &options, &context))
+        runtime.block_on(run_script(&skill.into(), call, &options, &context))
     }
 
     /// Runs an attack in the sandbox, and returns its output.

@@ -187,7 +187,7 @@ fn entry_of(source: String, config: &Config) -> SourceEntry {
     let was_named = || LockFile::read(&user_lock()).is_ok_and(|lock| lock.get(source.trim()).is_some());
     let address = Address::parse(&source).ok();
     let is_same = |entry: &&SourceEntry| match &address {
-        Some(address) => entry.is_at(address) || entry.has_source_of(address),
+        Some(address) => entry.has_source_of(address),
         None => entry.source.trim() == source.trim(),
     };
     let found = config.sources.iter().find(is_same).filter(|_| !was_named()).cloned();

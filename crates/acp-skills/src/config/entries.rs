@@ -195,12 +195,15 @@ impl SourceEntry {
         self.source == address.as_str() || Address::parse(&self.source).is_ok_and(|parsed| parsed == *address)
     }
 
-    /// Returns true if the entry is for the same source as `address`, also with another range of versions.
+    /// Returns true if the entry has the place of `address`, also in another form.
+    pub fn has_place_of(&self, address: &Address) -> bool {
+        Address::parse(&self.source).is_ok_and(|own| own.place() == address.place())
+    }
+
+    /// Returns true if the entry has the place of `address`, also with another range of versions.
     pub fn has_source_of(&self, address: &Address) -> bool {
-        Address::parse(&self.source).is_ok_and(|own| {
-            own.place() == address.place()
-                || own.without_range().is_some_and(|own| Some(own) == address.without_range())
-        })
+        let range = || Address::parse(&self.source).ok()?.without_range();
+        self.has_place_of(address) || range().is_some_and(|own| Some(own) == address.without_range())
     }
 
     /// Creates an entry for all skills of a source.

@@ -25,20 +25,14 @@ const CLOSE_ON_EXEC: u32 = libc::O_CLOEXEC.cast_unsigned();
 #[derive(Debug, Clone)]
 pub(super) struct Descriptors {
     inputs: Vec<(&'static str, Arc<[u8]>)>,
-    kept: Option<Arc<File>>,
     held: Vec<(&'static str, Arc<OwnedFd>)>,
 }
 
 impl Descriptors {
-    /// Describes a set with one file in memory for each of `inputs`, and with `kept`.
-    ///
-    /// For each input, the command gets the option and the number of a descriptor from which it can read the bytes. `kept` keeps the
-    /// number that it has in this process.
-    pub(super) fn new(
-        inputs: impl IntoIterator<Item = (&'static str, Arc<[u8]>)>,
-        kept: Option<Arc<File>>,
-    ) -> Self {
-        Self { inputs: inputs.into_iter().collect(), kept, held: Vec::new() }
+    /// Describes a set with one file in memory for each of `inputs`. For each input, the command gets the option and the number of a
+    /// descriptor from which it can read the bytes.
+    pub(super) fn new(inputs: impl IntoIterator<Item = (&'static str, Arc<[u8]>)>) -> Self {
+        Self { inputs: inputs.into_iter().collect(), held: Vec::new() }
     }
 
     /// Adds descriptors that the command gets with these options, which are followed by their numbers.
@@ -58,9 +52,6 @@ impl Descriptors {
         // We need to list the descriptors before we create the pipes below.
         for child_fd in inheritable()? {
             mappings.push(FdMapping { parent_fd: null.try_clone()?.into(), child_fd });
-        }
-        if let Some(kept) = &self.kept {
-            mappings.push(FdMapping { parent_fd: kept.try_clone()?.into(), child_fd: kept.as_raw_fd() });
         }
         let mut preserved: Vec<OwnedFd> = Vec::new();
         for (option, bytes) in &self.inputs {

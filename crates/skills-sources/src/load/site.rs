@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use skills_core::{
     Diagnostic, Remote, SkillName, SkillSet, SkillSetBuilder,
-    set::{Entry, Skipped},
+    set::{Entry, SOURCE_ABSENT, Skipped},
 };
 
 use super::{
@@ -89,7 +89,7 @@ impl Site<'_> {
         let part = packed::version(files);
         let Some(root) = approved::served(self.store, &packed::place(self.url, name, archive), &part) else {
             let why = format!("the archive of skill `{name}` from {address} is not in the cache");
-            return skills.skip(skip(Diagnostic::error("source-absent", why)));
+            return skills.skip(skip(Diagnostic::error(SOURCE_ABSENT, why)));
         };
         let mut served = Vec::new();
         add_part(skills, &mut served, address, &root, &part, wanted);

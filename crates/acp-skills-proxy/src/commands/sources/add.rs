@@ -87,7 +87,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let address = Address::parse(&source).map_err(|error| not_an_address(&source, error))?;
     let mut target = Target::read(&common)?;
     let path = shown_path(&target.path);
-    let is_there = |entry: &SourceEntry| has_place_of(entry, &address);
+    let is_there = |entry: &SourceEntry| entry.has_place_of(&address);
     if target.config.all_sources().any(is_there) {
         let hint = format!("use `acp-skills-proxy update '{address}'` to fetch changes");
         return Err(UsageError::new(format!("`{address}` is already in {path}")).hint(hint).into());
@@ -175,11 +175,6 @@ fn replaced(target: &Target, address: &Address) -> anyhow::Result<Option<String>
         "the entry for this source in {} will be replaced{pins}; it can be of another configuration file in this directory",
         shown_path(&target.lock())
     )))
-}
-
-/// Returns true if an entry of the configuration has the place of `address`, also in another form.
-fn has_place_of(entry: &SourceEntry, address: &Address) -> bool {
-    entry.is_at(address) || Address::parse(&entry.source).is_ok_and(|known| known.place() == address.place())
 }
 
 /// Explains that `source` is not an address.

@@ -30,9 +30,6 @@ const BWRAP: &str = "bwrap";
 /// A program that runs another one in a new session. It is part of util-linux, BusyBox and Toybox.
 const SETSID: &str = "setsid";
 
-/// The option that mounts the directory of a descriptor, writable.
-const BIND_DESCRIPTOR: &str = "--bind-fd";
-
 /// The first version that accepts several filters (`--add-seccomp-fd`): major and minor.
 const OLDEST: (u32, u32) = (0, 6);
 
@@ -44,8 +41,6 @@ const SOCKET_DIRECTORIES: [&str; 3] = ["/run", "/tmp", "/var/run"];
 #[derive(Debug, Clone)]
 pub(super) struct Bwrap {
     network: bool,
-    /// True if it accepts the working directory as a descriptor, so that it mounts exactly the directory that we checked.
-    binds_descriptors: bool,
     host: Arc<Host>,
     filters: Vec<Arc<[u8]>>,
     /// The path of `setsid`, to run scripts in their own session; `None` if it doesn't work in the sandbox.
@@ -69,13 +64,11 @@ impl Bwrap {
         })?;
         let setsid = find_program(Path::new(SETSID), None);
         let sessions = Arc::default();
-        let mut bwrap =
-            Self { network, binds_descriptors: false, host: Arc::new(host), filters, setsid, sessions };
+        let mut bwrap = Self { network, host: Arc::new(host), filters, setsid, sessions };
         if bwrap.probe().is_err() {
             bwrap.setsid = None;
             bwrap.probe().map_err(|error| bwrap.too_old().unwrap_or(error))?;
         }
-        bwrap.binds_descriptors = bwrap.probe_descriptors().unwrap_or(false);
         Ok(bwrap)
     }
 
@@ -103,22 +96,14 @@ impl Bwrap {
             let problem = DirectoryProblem::Replaced(cwd.path);
             return Err(SandboxError::Directory { directory: given.to_owned(), problem });
         }
-        let (bind, opened) = if self.binds_descriptors {
-            let handle = Arc::clone(&cwd.handle);
-            ([BIND_DESCRIPTOR.into(), handle.as_raw_fd().to_string().into()], Some(handle))
-        } else {
-            (["--bind".into(), cwd.path.clone().into()], None)
-        };
         let rejected = |problem| SandboxError::Directory { directory: cwd.path.clone(), problem };
-        let mut args = mounts::arguments(&self.host, &cwd.path, bind, skill_dir).map_err(rejected)?;
+        let mut args = mounts::arguments(&self.host, &cwd.path, skill_dir).map_err(rejected)?;
         cwd.check_not_same_as(mounts::forbidden(&self.host).chain(skill_dir.ancestors()))
             .map_err(rejected)?;
-        // Only bubblewrap closes the descriptor, when it mounts the directory. The script could use it to leave the sandbox.
-        let opened = opened.filter(|_| args.iter().any(|arg| arg == BIND_DESCRIPTOR));
         let failed = |source| SandboxError::Io { path: cwd.path.clone(), source };
         let (gate, held) = Gate::new(mounts::expected(&cwd.path, skill_dir)).map_err(failed)?;
         args.extend(["--chdir".into(), cwd.path.into()]);
-        let mut invocation = self.confine(invocation, args, opened);
+        let mut invocation = self.confine(invocation, args);
         if let Some(descriptors) = &mut invocation.descriptors {
             descriptors.hold(held);
         }
@@ -167,12 +152,7 @@ impl Bwrap {
     }
 
     /// Wraps `invocation` with these mounts and with all options that don't depend on directories.
-    fn confine(
-        &self,
-        mut invocation: Invocation,
-        mounts: Vec<OsString>,
-        opened: Option<Arc<File>>,
-    ) -> Invocation {
+    fn confine(&self, mut invocation: Invocation, mounts: Vec<OsString>) -> Invocation {
         let mut args = mounts;
         args.extend(self.namespaces());
         // The user's variables of the dynamic linker could replace code of bubblewrap, so we remove them. Programs inside may need the
@@ -204,14 +184,14 @@ impl Bwrap {
             program: self.host.bwrap.clone(),
             args,
             cwd: Some("/".into()),
-            descriptors: Some(Descriptors::new(inputs, opened)),
+            descriptors: Some(Descriptors::new(inputs)),
             ..invocation
         }
     }
 
     /// Runs a program inside and checks its privileges, because we don't rely on any option to have the documented effect.
     fn probe(&self) -> Result<(), SandboxError> {
-        let output = self.run_inside("cat", "/proc/self/status", mounts::common(&self.host), None);
+        let output = self.run_inside("cat", "/proc/self/status", mounts::common(&self.host));
         let failed = |reason: String| {
             if is_root() { SandboxError::Root(reason) } else { SandboxError::NotWorking(reason) }
         };
@@ -235,35 +215,16 @@ impl Bwrap {
         is_old(&version).then_some(SandboxError::TooOld(version))
     }
 
-    /// Returns true if bubblewrap accepts directories as descriptors: version 0.10.0 does, and 0.8.0 of some distributions.
-    /// Also checks that the program inside doesn't inherit the descriptor, because it could use it to escape.
-    fn probe_descriptors(&self) -> Result<bool, SandboxError> {
-        let directory = Directory::open(Path::new("/"))?;
-        let number = directory.handle.as_raw_fd().to_string();
-        let mounts = [BIND_DESCRIPTOR, &number, "/tmp"].map(OsString::from);
-        let mounts = mounts::root().into_iter().chain(mounts).collect();
-        let output = self.run_inside("ls", "/proc/self/fd", mounts, Some(directory.handle));
-        let output = output.map_err(|error| SandboxError::NotWorking(error.to_string()))?;
-        let open = String::from_utf8_lossy(&output.stdout);
-        Ok(output.status.success() && !open.split_whitespace().any(|name| name == number))
-    }
-
-    fn run_inside(
-        &self,
-        program: &str,
-        arg: &str,
-        mounts: Vec<OsString>,
-        opened: Option<Arc<File>>,
-    ) -> io::Result<Output> {
+    fn run_inside(&self, program: &str, arg: &str, mounts: Vec<OsString>) -> io::Result<Output> {
         let invocation =
             Invocation { program: program.into(), args: vec![arg.into()], ..Invocation::default() };
-        std_command(&self.confine(invocation, mounts, opened))?.stdin(Stdio::null()).output()
+        std_command(&self.confine(invocation, mounts))?.stdin(Stdio::null()).output()
     }
 }
 
-/// An open directory. Holding it open keeps the descriptor for bubblewrap valid.
+/// An open directory.
 struct Directory {
-    handle: Arc<File>,
+    handle: File,
     /// The canonical path.
     path: PathBuf,
 }
@@ -274,7 +235,7 @@ impl Directory {
             let flags = libc::O_PATH | libc::O_DIRECTORY;
             let handle = File::options().read(true).custom_flags(flags).open(path)?;
             let real = fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()))?;
-            Ok(Self { handle: Arc::new(handle), path: real })
+            Ok(Self { handle, path: real })
         };
         open().map_err(|source| SandboxError::Io { path: path.to_owned(), source })
     }

@@ -65,8 +65,7 @@ enum Mount {
     Empty,
     ReadOnly,
     ReadOnlyIfExists,
-    /// Contains the option and the source of the mount.
-    Writable([OsString; 2]),
+    Writable,
 }
 
 /// Checks a working directory, independently of the skill. Returns a warning for the user if there is one.
@@ -92,19 +91,13 @@ pub(super) fn forbidden(host: &Host) -> impl Iterator<Item = &Path> {
     SYSTEM.iter().chain(&RESERVED).map(Path::new).chain(above_home)
 }
 
-/// Returns the mount options of bubblewrap for a script. `bind_cwd` is the option, with its source, that makes the working
-/// directory writable.
+/// Returns the mount options of bubblewrap for a script, whose working directory is writable.
 ///
 /// The script cannot change the skill, whichever working directory it has. If `cwd` is inside the skill, no directory is
 /// writable. If `cwd` is above the skill, the first directory on the path from `cwd` to the skill is read-only. As a mount
 /// point, it also can't be moved away and replaced. The direct parent of the skill is rejected as a working directory,
 /// because there is no directory in between that could be protected, and because it may contain other skills.
-pub(super) fn arguments(
-    host: &Host,
-    cwd: &Path,
-    bind_cwd: [OsString; 2],
-    skill: &Path,
-) -> Result<Vec<OsString>, DirectoryProblem> {
+pub(super) fn arguments(host: &Host, cwd: &Path, skill: &Path) -> Result<Vec<OsString>, DirectoryProblem> {
     check(host, cwd)?;
     let protected = protected(cwd, skill);
     if protected.as_deref() == Some(skill) {
@@ -113,7 +106,7 @@ pub(super) fn arguments(
     }
     let mut mounts = emptied(host);
     if !cwd.starts_with(skill) {
-        mounts.push((cwd, Mount::Writable(bind_cwd)));
+        mounts.push((cwd, Mount::Writable));
     }
     mounts.extend(protected.iter().map(|path| (&**path, Mount::ReadOnly)));
     mounts.push((skill, Mount::ReadOnly));
@@ -142,11 +135,10 @@ pub(super) fn program_arguments(
     readable: &[PathBuf],
 ) -> Result<Vec<OsString>, DirectoryProblem> {
     check(host, cwd)?;
-    let bind = |path: &Path| Mount::Writable(["--bind".into(), path.into()]);
     let mut mounts = emptied(host);
-    mounts.extend(host.home.iter().map(|home| (&**home, bind(home))));
+    mounts.extend(host.home.iter().map(|home| (&**home, Mount::Writable)));
     mounts.extend(readable.iter().map(|path| (&**path, Mount::ReadOnly)));
-    mounts.push((cwd, bind(cwd)));
+    mounts.push((cwd, Mount::Writable));
     Ok(layered(mounts))
 }
 
@@ -179,10 +171,7 @@ fn layered(mut mounts: Vec<(&Path, Mount)>) -> Vec<OsString> {
             Mount::Empty => arguments.extend(["--tmpfs".into(), path.into()]),
             Mount::ReadOnly => arguments.extend(["--ro-bind".into(), path.into(), path.into()]),
             Mount::ReadOnlyIfExists => arguments.extend(["--ro-bind-try".into(), path.into(), path.into()]),
-            Mount::Writable(bind) => {
-                arguments.extend(bind);
-                arguments.push(path.into());
-            }
+            Mount::Writable => arguments.extend(["--bind".into(), path.into(), path.into()]),
         }
     }
     arguments
@@ -216,8 +205,7 @@ mod tests {
 
     /// Compares the mounts of a script, without those of [`root`], one per line.
     fn check(host: &Host, cwd: &str, skill: &str, expected: Result<&[&str], &str>) {
-        let bind_cwd = ["--bind", cwd].map(OsString::from);
-        let actual = arguments(host, Path::new(cwd), bind_cwd, Path::new(skill)).map(|arguments| {
+        let actual = arguments(host, Path::new(cwd), Path::new(skill)).map(|arguments| {
             let arguments: Vec<_> = arguments[root().len()..]
                 .iter()
                 .map(|argument| argument.to_str().unwrap().to_owned())
