@@ -134,7 +134,7 @@ fn a_sandbox_with_another_mount_starts_no_script() {
     for (option, starts) in [("--ro-bind", true), ("--bind", false)] {
         let skills = Skills::new();
         skills.add("kit", "Does things.", "# Kit");
-        skills.write("kit/scripts/say.sh", "#!/bin/sh\necho started\n");
+        skills.write("kit/scripts/say.sh", "#!/bin/sh\necho ZQ-ran\n");
         let home = skills.write("home/file", "mine").with_file_name("");
         let home = home.to_str().expect("text").trim_end_matches('/');
         let path = env::var_os("PATH").expect("a PATH");
@@ -146,7 +146,7 @@ fn a_sandbox_with_another_mount_starts_no_script() {
         let connection = fixture.connect(&entry(&params), MCP_2025);
         let call = json!({ "skill": "kit", "script": "scripts/say.sh" });
         let (text, failed) = fixture.call(&connection, "run_skill_script", call);
-        assert_eq!((text.contains("started"), !failed), (starts, starts), "{option}: {text}");
+        assert_eq!((text.contains("ZQ-ran"), !failed), (starts, starts), "{option}: {text}");
         assert_eq!(text.contains("the sandbox has other mounts than it should"), !starts, "{text}");
         fixture.finish();
     }
