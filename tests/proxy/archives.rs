@@ -17,6 +17,7 @@ crate::trials!(
     the_archives_of_a_site_are_unpacked,
     a_package_is_updated_within_its_range,
     the_registry_of_a_package_must_be_known,
+    a_package_stays_in_its_registry,
     a_project_chooses_no_registry_for_other_sources,
     credentials_stay_with_their_server,
     a_hostile_archive_is_refused,
@@ -286,6 +287,44 @@ fn the_registry_of_a_package_must_be_known() {
     home.write(&home.config(), &json!({ "sources": source }).to_string());
     let errors = home.fails(&["update", "--yes"], 1);
     assert!(errors.contains("no setting of npm names the registry"), "{errors}");
+}
+
+/// The settings can differ between a terminal and an editor, so a new version must come from the registry of the approved one.
+fn a_package_stays_in_its_registry() {
+    let (mut approved, mut other) = (Registry::new(), Registry::new());
+    let repository = Repository::review();
+    let home = Home::new();
+    let of = |registry: &Registry| format!("@acme:registry={}\n", registry.server.url("/all/"));
+    approved.publish("1.0.0", &repository, None);
+    home.write(&home.path("home/.npmrc"), &of(&approved));
+    let address = "npm:@acme/skills@^1";
+    home.printed(&["add", address, "--yes"]);
+    let url = approved.server.url("/all");
+    assert_eq!(lock(&home)["sources"][address]["registry"], url);
+    repository.skill("review", "Evil.", "# Evil");
+    repository.commit();
+    other.publish("1.0.1", &repository, None);
+    other.publish("2.0.0", &repository, None);
+    for (user, project) in [(of(&other), String::new()), (String::new(), of(&other))] {
+        home.write(&home.path("home/.npmrc"), &user);
+        home.write(&home.config().with_file_name(".npmrc"), &project);
+        for (arguments, code) in
+            [(&["update", "--yes"][..], 1), (&["update", "--yes", "--latest"], 2), (&["outdated"], 1)]
+        {
+            let errors = home.fails(arguments, code);
+            assert!(errors.contains(&format!("comes from {url}")), "{arguments:?}: {errors}");
+        }
+        home.write(&home.config().with_file_name(".npmrc"), "");
+    }
+    assert_eq!(other.server.seen().len(), 0);
+    // The approved version has a checksum, so it can come from any registry.
+    other.publish("1.0.0", &repository, None);
+    approved.server.seen();
+    assert_eq!(description(&home), "Reviews code.");
+    home.write(&home.path("home/.npmrc"), &of(&other));
+    home.printed(&["remove", address]);
+    home.printed(&["add", address, "--yes"]);
+    assert_eq!(lock(&home)["sources"][address]["registry"], other.server.url("/all"));
 }
 
 /// The registry in the `.npmrc` of a project is for the sources of the project, and not for the others of the user.

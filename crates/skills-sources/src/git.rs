@@ -112,6 +112,8 @@ pub(super) struct Fetched {
     pub(super) committed: Option<i64>,
     /// True if git accepted the signature of the tag. The host can't have invented its name then.
     pub(super) has_signed_tag: bool,
+    /// The registry of a package.
+    pub(super) registry: Option<String>,
     /// Notes for the user about files that were left out.
     pub(super) notes: Vec<String>,
     /// True if most files of the repository belong to skills, so that [`Targets::expects_skills`] should be set next time.
@@ -181,7 +183,7 @@ pub(super) fn fetch(
         checkout::write(output, &selection, directory, limits.bytes)
     })?;
     let notes = [selection.notes, tree::notes_on_pointers(&selection.wanted, &pointers)].concat();
-    Ok(Fetched { commit, tag, committed, has_signed_tag, notes, is_mostly_skills })
+    Ok(Fetched { commit, tag, committed, has_signed_tag, registry: None, notes, is_mostly_skills })
 }
 
 /// Creates an empty repository in `scratch`, which has the place as its remote.

@@ -69,6 +69,9 @@ pub struct PinnedGit {
     /// The tag of the commit, if the address has a range of versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
+    /// The URL of the registry of an npm package, without a `/` at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registry: Option<String>,
     /// The time of the commit in seconds since 1970, if its signature was checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub committed: Option<i64>,

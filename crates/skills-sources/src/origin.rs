@@ -33,6 +33,8 @@ pub(super) struct Origins {
     pub(super) credentials: Option<Arc<dyn Credentials>>,
     /// The rules of an administrator about the registries of packages.
     pub(super) policy: Option<Arc<Policy>>,
+    /// The registry of the approved version of a package. If it is set, packages of others are refused.
+    pub(super) registry: Option<String>,
 }
 
 /// A place, and the file with its last known version.
@@ -101,18 +103,20 @@ impl Origin<'_> {
         let failed = |source| GitError::Write { path: scratch.to_owned(), source };
         let mut file = File::options().read(true).write(true).create_new(true).open(scratch.join("archive"));
         let file = file.as_mut().map_err(|error| failed(io::Error::from(error.kind())))?;
-        let (found, note) = if self.place.transport == Transport::Npm {
-            self.download_package(commit, file)?
+        let (found, package) = if self.place.transport == Transport::Npm {
+            let package = self.package()?;
+            (self.download_package(&package, commit, file)?, Some(package))
         } else {
             (self.download_archive(commit, file)?, None)
         };
         let mut notes = archive::unpack(file, directory, self.limits)?;
-        notes.extend(note);
+        notes.extend(package.as_ref().map(Package::note));
         Ok(Fetched {
             commit: found.commit,
             tag: found.tag,
             committed: None,
             has_signed_tag: false,
+            registry: package.map(|package| package.registry),
             notes,
             is_mostly_skills: false,
         })
@@ -138,13 +142,13 @@ impl Origin<'_> {
         Ok(found)
     }
 
-    /// Downloads a version of a package. Returns a note for the user, too.
+    /// Downloads a version of a package.
     fn download_package(
         &self,
+        package: &Package<'_>,
         commit: Option<&str>,
         file: &mut File,
-    ) -> Result<(Found, Option<String>), GitError> {
-        let package = self.package()?;
+    ) -> Result<Found, GitError> {
         let Some((version, validator)) = package.find(commit, None, self.limits.stall)? else {
             return Err(GitError::OtherArchive);
         };
@@ -155,12 +159,16 @@ impl Origin<'_> {
         if commit.is_none() {
             self.remember(&package.url(), validator, &found);
         }
-        Ok((found, Some(package.note())))
+        Ok(found)
     }
 
-    /// Returns the package of the place, unless the policy refuses its registry.
+    /// Returns the package of the place, unless the policy refuses its registry, or unless it has to be in another one.
     fn package(&self) -> Result<Package<'_>, GitError> {
         let package = Package::new(self.place, &self.origins.access(&self.place.url)?)?;
+        if let Some(approved) = self.origins.registry.as_ref().filter(|url| **url != package.registry) {
+            let actual = package.registry;
+            return Err(GitError::OtherRegistry { approved: approved.clone(), actual });
+        }
         if let Some(policy) = &self.origins.policy {
             policy.registry(&package.registry).map_err(|refusal| GitError::Registry(refusal.into()))?;
         }

@@ -28,6 +28,7 @@ use super::{
     access::Credentials,
     address::{GitPlace, Place, Transport},
     git::{self, Found, GitError},
+    lockfile::Pinned,
     origin::{Origin, Origins},
     policy::Policy,
     site::{IndexText, RemoteError, RemoteIndex},
@@ -75,6 +76,16 @@ impl Store {
     pub(super) fn with_policy(mut self, policy: Option<Arc<Policy>>) -> Self {
         self.origins.policy = policy;
         self
+    }
+
+    /// Returns the store with which new versions are looked for. A package must be in the registry of its approved version.
+    pub(super) fn for_newer_than(&self, approved: Option<&Pinned>) -> Self {
+        let mut store = self.clone();
+        store.origins.registry = match approved {
+            Some(Pinned::Git(git)) => git.registry.clone(),
+            _ => None,
+        };
+        store
     }
 
     /// Checks the signatures of new versions.
@@ -166,8 +177,8 @@ impl Store {
         let _ = system::remove_dir_all(&scratch);
         let fetched = fetched?;
         let files = Arc::new(Mutex::new(new));
-        let git::Fetched { commit, tag, committed, has_signed_tag, notes, .. } = fetched;
-        Ok(Checkout { commit, tag, committed, has_signed_tag, notes, root, files })
+        let git::Fetched { commit, tag, registry, committed, has_signed_tag, notes, .. } = fetched;
+        Ok(Checkout { commit, tag, registry, committed, has_signed_tag, notes, root, files })
     }
 
     /// Returns the current version of a source, or `None` if only a fetch can tell. Sends one request.
@@ -257,6 +268,8 @@ pub(super) struct Checkout {
     pub(super) commit: String,
     /// The tag of the commit, if the place has a range of versions.
     pub(super) tag: Option<String>,
+    /// The registry of a package.
+    pub(super) registry: Option<String>,
     /// The time of the commit in seconds since 1970, if its signature was checked.
     pub(super) committed: Option<i64>,
     /// True if the signature of the tag was accepted.

@@ -186,9 +186,9 @@ impl Updater {
                 Err(SourceError::NoSignatures { address: address.to_string() })
             }
             (Place::Git(place), _) => {
-                let fetch = |version: Option<&Found>| {
-                    self.store.fetch_git(place, version, self.options.observer.clone())
-                };
+                let store = self.store.for_newer_than(approved);
+                let fetch =
+                    |version: Option<&Found>| store.fetch_git(place, version, self.options.observer.clone());
                 let fetched = match fetch(found) {
                     // The repository has changed since the look.
                     Err(GitError::NoReference(_)) if found.is_some() => fetch(None),
@@ -217,6 +217,7 @@ impl Updater {
                 if let Pinned::Git(git) = &mut offer.pinned {
                     (git.tag, git.has_signed_tag) = rollback::tag(approved, &fetched);
                     git.committed = fetched.committed;
+                    git.registry.clone_from(&fetched.registry);
                 }
                 offer.checkout = Some(fetched.clone());
                 offer.notes.splice(0..0, fetched.notes);

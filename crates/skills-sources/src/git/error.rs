@@ -78,6 +78,18 @@ pub enum GitError {
     /// The archive has changed since its approval.
     #[error("archive has changed since its approval")]
     OtherArchive,
+    /// The settings of npm name another registry than that of the approved version.
+    #[error(
+        "the approved version comes from {}, but the settings of npm lead to {}",
+        shown(approved),
+        shown(actual)
+    )]
+    OtherRegistry {
+        /// The registry of the approved version.
+        approved: String,
+        /// The registry that the settings name.
+        actual: String,
+    },
     /// A request failed.
     #[error("cannot download from {host}: {why}")]
     Download {
@@ -231,6 +243,10 @@ impl GitError {
             Self::LargeArchive(_) => "if you trust the publisher, raise the limit with `--max-fetch MIB`",
             Self::Checksum { .. } => "check the address, and ask the publisher for the current checksum",
             Self::OtherArchive => "run `acp-skills-proxy update` to review and approve the current version",
+            Self::OtherRegistry { .. } => {
+                "name the approved registry in your `.npmrc`; to change the registry, run `acp-skills-proxy remove SOURCE`, and add \
+                 the source again"
+            }
             Self::Download { status: Some(401 | 403 | 404), .. } => {
                 "check the address; for a private source, add the host to `.netrc` in your home directory, or set `headers` for the source in the configuration \
                  file, or for an npm package, add its token to `.npmrc`"

@@ -161,7 +161,9 @@ fn current(
     store: &Store,
 ) -> Result<Option<git::Found>, Box<dyn std::error::Error>> {
     match address.place() {
-        Place::Git(place) => Ok(store.find(place, options.observer.clone(), &LIMITS)?),
+        Place::Git(place) => {
+            Ok(store.for_newer_than(Some(pinned)).find(place, options.observer.clone(), &LIMITS)?)
+        }
         Place::Web(url) => {
             let known = store.index(url, pinned.version());
             let text = store.fetch_text(url, known.as_ref(), WEB_TIMEOUT)?;

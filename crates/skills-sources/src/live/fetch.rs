@@ -277,6 +277,7 @@ fn pin_now(spec: &Spec, store: &Store, options: &Options) -> Result<Current, Sou
             let pinned = load::pin_wanted(&fetched.root, &fetched.commit, &wanted, max_bytes);
             let mut pinned = pinned.map_err(|error| SourceError::pin(address, error))?;
             pinned.tag.clone_from(&fetched.tag);
+            pinned.registry.clone_from(&fetched.registry);
             Ok(Current { pinned: Pinned::Git(pinned), checkout: Some(fetched), archives: Vec::new() })
         }
         Place::Web(url) => {

@@ -197,6 +197,7 @@ impl PinnedGit {
         Self {
             commit,
             tag: None,
+            registry: None,
             committed: None,
             has_signed_tag: false,
             skills,

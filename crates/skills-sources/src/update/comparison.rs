@@ -182,7 +182,8 @@ impl Updater {
         if query.nested || !self.is_settled(query, before) {
             return Ok(None);
         }
-        let found = self.store.find(place, self.options.observer.clone(), &self.store.limits());
+        let store = self.store.for_newer_than(query.approved);
+        let found = store.find(place, self.options.observer.clone(), &self.store.limits());
         found.map_err(|error| SourceError::git(query.address, error))
     }
 

@@ -82,18 +82,23 @@ impl Updater {
     }
 
     /// Returns the address with a range that contains the highest version of the source. Returns `None` if the range of the address
-    /// contains this version, or if the address has no range.
+    /// contains this version, or if the address has no range. `approved` is the approved version, if any.
     ///
     /// # Errors
     /// Returns an error if the source can't be reached.
-    pub fn beyond_range(&self, address: &Address) -> Result<Option<Address>, SourceError> {
+    pub fn beyond_range(
+        &self,
+        address: &Address,
+        approved: Option<&Pinned>,
+    ) -> Result<Option<Address>, SourceError> {
         let Place::Git(place) = address.place() else { return Ok(None) };
         let Some(reference) = place.reference.as_deref().filter(|name| Range::parse(name).is_some()) else {
             return Ok(None);
         };
         self.permit(address)?;
         let newest = GitPlace { reference: Some(LATEST.to_owned()), ..place.clone() };
-        let found = match self.store.find(&newest, self.options.observer.clone(), &self.store.limits()) {
+        let store = self.store.for_newer_than(approved);
+        let found = match store.find(&newest, self.options.observer.clone(), &self.store.limits()) {
             // The repository has no version at all.
             Err(GitError::NoReference(_)) => return Ok(None),
             found => found.map_err(|error| SourceError::git(address, error))?,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use acp_skills::config::{SourceAccess, edit};
 use skills_core::text::{shown, shown_path};
-use skills_sources::{Address, Updater};
+use skills_sources::{Address, LockFile, Updater};
 
 use super::super::{Known, Target, lock_error, source_error};
 use crate::{error::UsageError, output};
@@ -22,7 +22,9 @@ pub(super) fn leave(
 ) -> anyhow::Result<Option<Address>> {
     let plain = (!source.uses_configuration).then(|| updater.accessing(Arc::new(SourceAccess::default())));
     let updater = plain.as_ref().unwrap_or(updater);
-    let Some(newer) = updater.beyond_range(&source.address).map_err(source_error)? else { return Ok(None) };
+    let lock = LockFile::read(&source.lock).map_err(lock_error)?;
+    let newer = updater.beyond_range(&source.address, lock.get(source.address.as_str()));
+    let Some(newer) = newer.map_err(source_error)? else { return Ok(None) };
     let (old, new) = (shown(source.address.as_str()), shown(newer.as_str()));
     if source.lock != target.lock() {
         output::note(&format!("`{old}` is not in the configuration file; use `--source {new}` instead"));
