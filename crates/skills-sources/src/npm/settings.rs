@@ -215,8 +215,8 @@ impl Settings {
     pub(crate) fn authorization(&self, registry: &str) -> Option<(String, String)> {
         let mut place = registry.split_once(':')?.1;
         // A request for `/team/../x` is one for `/x`, which the settings for `/team` are not for.
-        let is_above = |part: &str| part.to_ascii_lowercase().replace("%2e", ".") == "..";
-        if place.split(['/', '\\']).any(is_above) {
+        let plain = place.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+        if plain.split(['/', '\\']).any(|part| part == "..") {
             return None;
         }
         loop {
@@ -325,6 +325,8 @@ mod tests {
             ("https://npm.example/all", None),
             ("https://npm.example/team/../all", None),
             ("https://npm.example/team/.%2E/all", None),
+            ("https://npm.example/team/..%2Fall", None),
+            ("https://npm.example/team/..%5call", None),
             ("https://npm.example", None),
             ("https://npm.example/teams", None),
             ("https://other.example", Some("Basic YW5uOnB3")),
