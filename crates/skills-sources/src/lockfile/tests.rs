@@ -181,7 +181,8 @@ fn a_broken_file_is_kept_and_the_last_readable_version_is_served() {
         (one(r#"{"skills":{}}"#), "either `commit` or `index`"),
         (one(&format!(r#"{{"commit":"{digest}"}}"#)), "needs `skills`"),
         (one(&format!(r#"{{"index":"{digest}","tag":"v1"}}"#)), "can't have `tag`"),
-        (one(&format!(r#"{{"index":"{digest}","committed":1}}"#)), "can't have `tag`, `committed`"),
+        (one(&format!(r#"{{"index":"{digest}","registry":"u"}}"#)), "can't have `tag`, `registry`"),
+        (one(&format!(r#"{{"index":"{digest}","committed":1}}"#)), "`committed` or `signedTag`"),
         (one(&format!(r#"{{"index":"{digest}","x":1}}"#)), "unknown field"),
         ("<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> x\n".to_owned(), "merge"),
     ] {
