@@ -117,7 +117,8 @@ fn the_archives_of_a_site_are_unpacked() {
               "digest": digest.unwrap_or(&actual) },
             { "name": "broken", "type": "archive", "description": "Has no archive.", "url": "broken.zip" },
         ] });
-        server.serve(INDEX, index.to_string());
+        // A character of a text in JSON can be escaped.
+        server.serve(INDEX, index.to_string().replace("\"archive\"", r#""\u0061rchive""#));
     };
     publish(None);
     let url = server.url("/");

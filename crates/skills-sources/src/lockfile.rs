@@ -38,6 +38,8 @@ pub const LOCK_NAME: &str = "skills.lock";
 const VERSION: u32 = 1;
 /// The maximum size of a lock file, in bytes.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
+/// The maximum length of a tag or of the URL of a registry, in bytes.
+const MAX_TEXT_BYTES: usize = 2_048;
 
 /// A lock file: the approved version of each source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -319,6 +321,7 @@ impl Pinned {
         match self {
             Self::Git(git) => {
                 check_commit(&git.commit)?;
+                git.tag.iter().chain(&git.registry).try_for_each(|text| check_length(text))?;
                 git.decisions.check(check_commit)?;
                 git.skills.keys().try_for_each(|path| check_directory(path))?;
                 git.skills.values().try_for_each(|digest| check_digest(digest))
@@ -337,6 +340,15 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     private::create_dir(parent)?;
     disk::write(path, text)?;
     Ok(())
+}
+
+/// Checks the length of a text that is displayed.
+fn check_length(text: &str) -> Result<(), Reason> {
+    if text.len() <= MAX_TEXT_BYTES {
+        return Ok(());
+    }
+    let short: String = text.chars().take(100).collect();
+    Err(format!("`{}…` is longer than {MAX_TEXT_BYTES} bytes", shown(&short)).into())
 }
 
 fn is_hexadecimal(byte: u8) -> bool {

@@ -57,7 +57,9 @@ pub(super) fn missing(
     let mut missing = Vec::new();
     // Without the index of a skill that stays at another version, its archive is unknown.
     for version in order::set(std::iter::once(&pinned.index).chain(kept.values())) {
-        let index = store.index(site, version).filter(|index| index.text.contains("\"archive\""));
+        let index = store.index(site, version);
+        // Most indexes have no archive, and need not be parsed. A character of the type can be escaped.
+        let index = index.filter(|index| ["\"archive\"", "\\u"].iter().any(|text| index.text.contains(text)));
         let index = index.and_then(|index| RemoteIndex::parse_with_archives(&index.text, &index.url).ok());
         for skill in index.iter().flat_map(|index| index.skills().iter()) {
             let name = skill.name.as_str();

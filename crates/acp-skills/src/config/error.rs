@@ -76,7 +76,7 @@ impl ConfigError {
             Self::Refused(_) => Some(Refusal::HINT),
             Self::Telemetry(_) => Some("correct the variable, or turn telemetry off"),
             Self::Sandbox(_) => {
-                Some("install bubblewrap, or remove `--sandbox` to run scripts without a sandbox")
+                Some("install bubblewrap; unless a policy needs the sandbox, you can also remove `--sandbox`")
             }
             _ => None,
         }

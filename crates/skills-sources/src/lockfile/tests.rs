@@ -183,6 +183,10 @@ fn a_broken_file_is_kept_and_the_last_readable_version_is_served() {
         (one(&format!(r#"{{"index":"{digest}","tag":"v1"}}"#)), "can't have `tag`"),
         (one(&format!(r#"{{"index":"{digest}","registry":"u"}}"#)), "can't have `tag`, `registry`"),
         (one(&format!(r#"{{"index":"{digest}","committed":1}}"#)), "`committed` or `signedTag`"),
+        (
+            one(&format!(r#"{{"commit":"{}","skills":{{}},"tag":"{}"}}"#, "a".repeat(40), "v".repeat(2049))),
+            "is longer than 2048 bytes",
+        ),
         (one(&format!(r#"{{"index":"{digest}","x":1}}"#)), "unknown field"),
         ("<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> x\n".to_owned(), "merge"),
     ] {
