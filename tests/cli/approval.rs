@@ -135,3 +135,20 @@ fn an_old_question_changes_nothing() {
     assert!(shown.contains("was approved in the meantime"), "{shown}");
     assert_eq!(lock(), newer);
 }
+
+/// While the user thinks about a version, it is approved elsewhere. A "no" takes nothing back, so it must not look as if it did.
+#[test]
+fn a_no_to_an_approved_version_is_an_error() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.add("", "y").1, Some(0));
+    fixture.write("notes.md", b"Two\n");
+    let (mut waiting, mut terminal) = fixture.start(&["update"], "");
+    let mut shown = read_until(&mut terminal, "Approve");
+    let (mut other, mut seen) = fixture.start(&["update", "--yes"], "");
+    read_until(&mut seen, "pproved");
+    assert!(other.wait().unwrap().success());
+    writeln!(terminal, "n").unwrap();
+    shown += &read_until(&mut terminal, "was not changed");
+    assert!(!waiting.wait().unwrap().success(), "{shown}");
+    assert!(shown.contains("was approved in the meantime") && !shown.contains("Declined"), "{shown}");
+}

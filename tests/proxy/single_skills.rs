@@ -79,7 +79,10 @@ fn each_skill_is_approved_by_itself() {
         text.contains("2 changes since") && text.contains("~ plan") && !text.contains("~ review"),
         "{text}"
     );
-    home.printed(&["update", "--except", "plan", "--yes"]);
+    let output = home.run(&["update", "--except", "plan,no-such", "--yes"]);
+    assert!(output.status.success());
+    let notes = String::from_utf8_lossy(&output.stderr);
+    assert!(notes.contains("`no-such` has no change") && !notes.contains("`plan`"), "{notes}");
     assert_eq!(changed(&home), ["greet", "review"]);
     home.printed(&["update", "--yes"]);
     assert_eq!(changed(&home), ["greet", "plan", "review"]);

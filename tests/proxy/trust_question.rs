@@ -15,6 +15,7 @@ crate::trials!(
     an_editor_whose_user_says_no,
     the_question_under_a_conductor,
     each_project_has_its_own_question,
+    an_answer_that_another_one_contradicts,
 );
 
 /// Starts a conversation with an editor that shows forms to its user.
@@ -125,6 +126,23 @@ fn each_project_has_its_own_question() {
         fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
     }
     crate::skill_server::ask_until(&mut fixture, "/skills", "is hidden by the skill from");
+    fixture.editor.unread();
+    fixture.editor.finish();
+}
+
+/// The user declines a version that another editor has been told to trust since the question.
+fn an_answer_that_another_one_contradicts() {
+    let project = Project::new();
+    let mut fixture = with_forms(project.proxy());
+    project.open(&mut fixture, "s");
+    let asked = question(&mut fixture);
+    let mut other = with_forms(project.proxy());
+    project.open(&mut other, "s");
+    assert!(other.ask("/skills").contains("Waiting for your trust"));
+    assert!(other.ask("/skills trust deploy").starts_with("`deploy` is trusted"));
+    other.finish();
+    fixture.editor.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "decline" } }));
+    fixture.editor.wait_for_log("Could not decline `deploy`: you have trusted this version in the meantime");
     fixture.editor.unread();
     fixture.editor.finish();
 }

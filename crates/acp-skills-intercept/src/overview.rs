@@ -338,6 +338,15 @@ pub(crate) fn trust_outcome(outcome: &TrustOutcome, unlisted: usize) -> String {
     text.trim_start().to_owned()
 }
 
+/// Tells the user in a form which skills could not be declined.
+pub(crate) fn not_declined(outcome: &TrustOutcome) -> String {
+    let mut text = String::new();
+    for (name, why) in &outcome.failed {
+        let _ = write!(text, " Could not decline {}: {}.", code(name), markdown_message(why));
+    }
+    text.trim_start().to_owned()
+}
+
 /// Answers `/skills reload`.
 pub(crate) fn reloaded(difference: &Difference, now: &SkillSet) -> String {
     let mut text = match now.len() {

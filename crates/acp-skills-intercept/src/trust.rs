@@ -160,6 +160,9 @@ impl Interceptor {
                     format!("Could not save that you declined skills, so you will be asked again: {why}."),
                 );
             }
+            Ok(()) if !trusted && !outcome.failed.is_empty() => {
+                actions.warn_user(key, overview::not_declined(outcome));
+            }
             saved if trusted && !(outcome.failed.is_empty() && saved.is_ok()) => actions.warn_user(key, text),
             _ => {}
         }

@@ -166,7 +166,10 @@ impl Trust {
             let name = unapproved.skill.name.clone();
             let place = place(project, &unapproved.skill);
             if !trusted && known.trusts(&place, &unapproved.digest) {
-                // The skill has already been approved since we asked the user.
+                // The user has answered twice, for example in two editors. Trust can only be taken back by name.
+                let why =
+                    "you have trusted this version in the meantime; use `/skills untrust` to take this back";
+                decided.failed.push((name, why.to_owned()));
                 continue;
             }
             match current(project, &unapproved.skill) {

@@ -18,8 +18,8 @@ impl Updater {
     /// move to the directory from which they are served, so the directories in the offer are gone.
     ///
     /// # Errors
-    /// Returns the errors of [`LockFile::change`], and [`LockError::Outpaced`] if another version was approved since the offer was made: the
-    /// offer could be older, and the user has compared it with another version.
+    /// Returns the errors of [`LockFile::change`], and [`LockError::Outpaced`] if another version was approved since the offer was made, or a
+    /// change that the user declines: the offer could be older, and the user has compared it with another version.
     pub fn approve(
         &self,
         lock: &Path,
@@ -33,7 +33,8 @@ impl Updater {
             let is_known = |version: &str| {
                 version == offer.pinned.version() || Some(version) == offer.approved.as_deref()
             };
-            if current.is_some_and(|current| !is_known(current.version())) {
+            let is_outrun = |current: &Pinned| decision.declines_approved(offer, current);
+            if current.is_some_and(|current| !is_known(current.version()) || is_outrun(current)) {
                 return Err(LockError::Outpaced { path: lock.to_owned(), address: address.to_string() });
             }
             let pinned = self.decided(address, current, offer, decision);

@@ -61,6 +61,15 @@ impl Decision {
         self.is_first
     }
 
+    /// Returns true if the decision declines a change of `offer` that is approved in `current`.
+    pub(super) fn declines_approved(&self, offer: &Offer, current: &Pinned) -> bool {
+        let approved = |path: &str| current.skills().and_then(|skills| skills.get(path));
+        let mut offered = offer.skills.iter();
+        offered.any(|skill| {
+            self.answer(&skill.path) == Answer::No && approved(&skill.path) == Some(&skill.sha256)
+        })
+    }
+
     fn answer(&self, path: &str) -> Answer {
         self.answers.get(path).copied().unwrap_or(self.others)
     }

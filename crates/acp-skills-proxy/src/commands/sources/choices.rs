@@ -115,7 +115,8 @@ impl ChoiceArgs {
 
     /// Returns a sentence for each name or version in the flags that none of the changes has.
     pub(super) fn unmatched(&self, changes: &[&SkillChange]) -> Vec<String> {
-        let names = self.only.iter().filter(|name| !changes.iter().any(|change| is_named(change, name)));
+        let names = self.only.iter().chain(&self.except);
+        let names = names.filter(|name| !changes.iter().any(|change| is_named(change, name)));
         let names = names.map(|name| format!("`{}` has no change that needs a decision", shown(name)));
         let versions = self.yes_to.iter().filter(|version| !changes.iter().any(|change| version.is(change)));
         let versions = versions.map(|Version { name, digest }| {
