@@ -204,12 +204,12 @@ impl Executor {
         let mut command = std_command(&invocation)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut group = ProcessGroup::spawn(command.into(), self.observer.clone())?;
-        tokio::select! {
+        let inside = tokio::select! {
             biased;
-            released = release(&mut invocation) => released?,
+            released = release(&mut invocation, self.observer.clone()) => released?,
             // The sandbox has failed, and writes the reason to stderr.
-            _ = group.exited() => {}
-        }
+            _ = group.exited() => None,
+        };
         let (stdin, stdout, stderr) = group.pipes();
         let mut out = Capture::new(limits.max_output_bytes);
         let mut err = Capture::new(limits.max_output_bytes);
@@ -232,6 +232,7 @@ impl Executor {
                 Outcome::Timeout(limits.timeout)
             };
             group.kill();
+            drop(inside);
             let _ = timeout(PIPE_DRAIN_TIMEOUT, async {
                 let _ = wait_while_running(group.exited(), &mut streams).await;
                 if !streams.is_terminated() {
@@ -269,20 +270,24 @@ async fn wait_while_running<T>(
     }
 }
 
-/// Waits until a sandbox was checked, if the program runs in one, and lets the program start.
+/// Waits until a sandbox was checked, if the program runs in one, and lets the program start. Returns a value that ends all processes of
+/// the sandbox when it is dropped.
 #[cfg_attr(not(target_os = "linux"), expect(clippy::unused_async, reason = "only Linux has a sandbox"))]
-async fn release(invocation: &mut Invocation) -> io::Result<()> {
+async fn release(
+    invocation: &mut Invocation,
+    observer: Option<Arc<dyn ProcessObserver>>,
+) -> io::Result<Option<sandbox::Init>> {
     #[cfg(target_os = "linux")]
     {
         // Close our copies of the descriptors.
         invocation.descriptors = None;
         if let Some(gate) = invocation.gate.take() {
-            return gate.open().await;
+            return gate.open(observer).await;
         }
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = invocation;
-    Ok(())
+    let _ = (invocation, observer);
+    Ok(None)
 }
 
 /// Builds the command. The caller sets the standard streams.

@@ -83,12 +83,13 @@ fn is_odd_space(c: char) -> bool {
     c == BRAILLE_BLANK || c.is_whitespace() && !matches!(c, ' ' | '\t')
 }
 
-/// Escapes a path for display on one line, as in [`shown`]. Tabs and line breaks are escaped as well, because a path with a space instead
-/// can exist, too. Invalid Unicode becomes U+FFFD.
+/// Escapes a path for display on one line, as in [`shown`]. White space other than a space is escaped as well, because a path with a space
+/// instead can exist, too. The same goes for a backslash that is no separator. Invalid Unicode becomes U+FFFD.
 pub fn shown_path(path: &Path) -> String {
     let path = one_separator(path.to_string_lossy(), MAIN_SEPARATOR);
-    let path = if path.contains(char::is_control) {
-        let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let is_unclear = |c: char| c.is_control() || is_odd_space(c) || c == '\\' && MAIN_SEPARATOR != c;
+    let path = if path.contains(is_unclear) {
+        let escaped = |c: char| if is_unclear(c) { c.escape_default().to_string() } else { c.to_string() };
         Cow::Owned(path.chars().map(escaped).collect())
     } else {
         path
@@ -371,7 +372,14 @@ mod tests {
         }
         assert!(!has_hidden("a\nb\tc ü 👩\u{200d}💻"));
         assert!(has_hidden("a\u{200b}") && has_hidden("a\u{7}") && has_hidden("a\u{200d}b"));
-        assert_eq!(shown_path(Path::new("/a\u{1b}b/c\nd")), r"/a\u{1b}b/c\nd");
+        for (path, expected) in
+            [("/a\u{1b}b/c\nd e", r"/a\u{1b}b/c\nd e"), ("/a\tb\u{2028}c\u{a0}d", r"/a\tb\u{2028}c\u{a0}d")]
+        {
+            assert_eq!(shown_path(Path::new(path)), expected);
+        }
+        if MAIN_SEPARATOR == '/' {
+            assert_eq!(shown_path(Path::new(r"/a\tb")), r"/a\\tb");
+        }
     }
 
     /// Generates texts with many hidden characters, and with characters next to which some of them are valid.

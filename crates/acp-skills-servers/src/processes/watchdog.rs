@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, getpid, kill_process_group};
+use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
 use super::group_is_alive;
 
@@ -84,6 +84,10 @@ fn end(groups: &HashSet<Pid>) {
         sleep(POLL);
     }
     send(Signal::KILL);
+    for &process in groups {
+        // The first process of a sandbox leads no group.
+        let _ = kill_process(process, Signal::KILL);
+    }
 }
 
 /// Leads a group until it is dismissed. If the proxy ends before that, starts a watchdog that ends this group and the
@@ -130,10 +134,12 @@ mod tests {
         let first = sleeper();
         let mut other = sleeper();
         let last = sleeper();
-        let [a, b, c] = [&first, &other, &last].map(Child::id);
-        let ends = [first, last].map(|mut process| std::thread::spawn(move || process.wait()));
+        // The first process of a sandbox is in the group of another process.
+        let inside = Command::new("sleep").arg("1000").spawn().unwrap();
+        let [a, b, c, d] = [&first, &other, &last, &inside].map(Child::id);
+        let ends = [first, last, inside].map(|mut process| std::thread::spawn(move || process.wait()));
         // Invalid lines should be ignored.
-        watch(format!("+{a}\n+{b}\n+0\n\n-{b}\n+x\nnonsense\n+{c}").as_bytes());
+        watch(format!("+{a}\n+{b}\n+0\n\n-{b}\n+x\nnonsense\n+{c}\n+{d}").as_bytes());
         for end in ends {
             assert!(!end.join().unwrap().unwrap().success());
         }

@@ -31,7 +31,7 @@ pub trait ProcessObserver: fmt::Debug + Send + Sync {
 
     /// Called after a program has been started. `group` is the return value of [`starting`](Self::starting), and `id` is the
     /// process ID of the program. On Unix, `id` is also the number of the program's group if it leads one: if `group` is
-    /// `None`, or if the program left that group to create its own.
+    /// `None`, or if the program left that group to create its own. It is also called for the first process in a sandbox.
     fn started(&self, group: Option<u32>, id: u32);
 
     /// Called after the group has been killed, or if the program could not be started (then `id` is `None`). The system may

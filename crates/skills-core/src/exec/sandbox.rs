@@ -39,8 +39,10 @@ use std::{
 
 use super::Invocation;
 use bwrap::Bwrap;
+#[cfg(not(target_os = "linux"))]
+pub(super) use bwrap::Init;
 #[cfg(target_os = "linux")]
-pub(super) use gate::Gate;
+pub(super) use gate::{Gate, Init};
 
 /// A sandbox that has been tested on this machine.
 #[derive(Debug, Clone)]

@@ -8,10 +8,15 @@ use std::{
     time::Duration,
 };
 
-use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::{
+    fs::{OFlags, fcntl_setfl},
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
 use serde::Deserialize;
 use skills_sandbox::mounts::{Comparison, Expected};
 use tokio::time::{Instant, sleep};
+
+use crate::exec::ProcessObserver;
 
 /// The time in which the sandbox must be ready. It is ready after a few milliseconds on a machine that is not busy.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -29,6 +34,15 @@ pub(in crate::exec) struct Gate {
     expected: Expected,
     info: PipeReader,
     release: PipeWriter,
+}
+
+/// The first process inside a sandbox. All others end with it, so dropping the value ends them. Usually, they have ended before, but a
+/// program can take this process over using `ptrace`, and then it survives bubblewrap.
+#[derive(Debug)]
+pub(in crate::exec) struct Init {
+    id: u32,
+    process: Option<OwnedFd>,
+    observer: Option<Arc<dyn ProcessObserver>>,
 }
 
 /// The descriptors that bubblewrap receives, with their options.
@@ -57,11 +71,14 @@ impl Gate {
         Ok((Self { expected, info, release }, held))
     }
 
-    /// Waits until the sandbox has the expected mounts, and lets its program start.
+    /// Waits until the sandbox has the expected mounts, and lets its program start. `observer` is told about the first process inside.
     ///
     /// # Errors
     /// Returns an error if the sandbox doesn't get these mounts in time, because a part of a path was replaced by a link.
-    pub(in crate::exec) async fn open(mut self) -> io::Result<()> {
+    pub(in crate::exec) async fn open(
+        mut self,
+        observer: Option<Arc<dyn ProcessObserver>>,
+    ) -> io::Result<Option<Init>> {
         let deadline = Instant::now() + LIMIT;
         let mut text = Vec::new();
         let mut process = None;
@@ -71,7 +88,11 @@ impl Gate {
                 process = self.process(&mut text)?;
             }
             match process.map_or(Comparison::NotFinal, |process| self.compare(process)) {
-                Comparison::Same => return self.release.write_all(b"!"),
+                Comparison::Same => {
+                    let init = process.map(|id| Init::new(id, observer));
+                    self.release.write_all(b"!")?;
+                    return Ok(init);
+                }
                 Comparison::Different => different += 1,
                 Comparison::NotFinal => {}
             }
@@ -105,5 +126,44 @@ impl Gate {
         // Read the mounts of the host last, because a directory can be mounted at any time.
         let tables = read(&process.to_string()).and_then(|inside| Ok((inside, read("self")?)));
         tables.map_or(Comparison::NotFinal, |(inside, host)| self.expected.compare(&inside, &host))
+    }
+}
+
+impl Init {
+    fn new(id: u32, observer: Option<Arc<dyn ProcessObserver>>) -> Self {
+        let process = Pid::from_raw(id.cast_signed());
+        // Linux before 5.3 has no such descriptors.
+        let process = process.and_then(|process| pidfd_open(process, PidfdFlags::empty()).ok());
+        if let Some(observer) = &observer {
+            observer.started(None, id);
+        }
+        Self { id, process, observer }
+    }
+}
+
+impl Drop for Init {
+    fn drop(&mut self) {
+        if let Some(process) = &self.process {
+            // This fails if the process has ended.
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        }
+        if let Some(observer) = &self.observer {
+            observer.ended(None, Some(self.id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::process::ExitStatusExt, process::Command};
+
+    use super::*;
+
+    /// A program that has taken over the first process of its sandbox must not survive.
+    #[test]
+    fn the_first_process_inside_is_ended() {
+        let mut process = Command::new("sleep").arg("1000").spawn().unwrap();
+        drop(Init::new(process.id(), None));
+        assert_eq!(process.wait().unwrap().signal(), Some(9));
     }
 }

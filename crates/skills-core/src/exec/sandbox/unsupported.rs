@@ -11,6 +11,10 @@ use crate::exec::Invocation;
 #[derive(Debug, Clone)]
 pub(super) enum Bwrap {}
 
+/// The first process inside a sandbox.
+#[derive(Debug)]
+pub(in crate::exec) enum Init {}
+
 impl Bwrap {
     pub(super) fn find(_network: bool) -> Result<Self, SandboxError> {
         Err(SandboxError::NotFound)
