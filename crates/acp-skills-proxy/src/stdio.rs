@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `unix` | takes the descriptors; text that a dependency prints afterwards goes to stderr |
 //! | `windows` | takes the handles |
+//! | `waiting` | reads and writes on Unix if another process has made a stream non-blocking |
 //! | `hangup` | detects on Unix that the editor has closed its end |
 //! | `read_ahead` | detects the same on Windows |
 
@@ -15,11 +16,10 @@ mod read_ahead;
 #[cfg_attr(unix, path = "stdio/unix.rs")]
 #[cfg_attr(windows, path = "stdio/windows.rs")]
 mod system;
+#[cfg(unix)]
+mod waiting;
 
-use std::{
-    fs::File,
-    io::{self, IsTerminal},
-};
+use std::io::{self, IsTerminal};
 
 use acp_skills_runtime::relay::Ends;
 
@@ -37,8 +37,8 @@ pub(crate) fn stdin_is_terminal() -> bool {
 /// Copies of stdin and stdout, with which a failed start is reported to the client. They stay valid if stdin and stdout are
 /// replaced.
 pub(crate) struct Spare {
-    pub(crate) reader: File,
-    pub(crate) writer: File,
+    pub(crate) reader: system::Stream,
+    pub(crate) writer: system::Stream,
 }
 
 /// Copies stdin and stdout. `None` if one of them is a terminal or closed.

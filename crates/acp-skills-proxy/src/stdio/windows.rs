@@ -8,6 +8,8 @@ use acp_skills_runtime::relay::Ends;
 
 use super::{Spare, read_ahead::read_ahead};
 
+pub(crate) type Stream = File;
+
 /// Takes stdin and stdout. Redirecting the output of dependencies to stderr would need `SetStdHandle`, which is unsafe. Lints
 /// prevent our own code from printing.
 pub(super) fn take() -> io::Result<Ends> {
