@@ -120,7 +120,9 @@ impl Expected {
         let is_expected = |path: &Path, is_read_only: bool| {
             let last = inside.0.iter().rev().find(|mount| mount.point == path);
             last.is_some_and(|mount| {
-                mount.is_read_only == is_read_only && Some(&mount.content) == host.content_of(path).as_ref()
+                // The writable directory is read-only if it is on the host.
+                (mount.is_read_only || !is_read_only)
+                    && Some(&mount.content) == host.content_of(path).as_ref()
             })
         };
         let is_same = self.read_only.iter().all(|path| is_expected(path, true))
@@ -199,6 +201,8 @@ mod tests {
     fn the_mounts_of_a_sandbox_are_accepted() {
         let inside = [COMMON, CWD, SKILLS, SKILL].concat();
         assert_eq!(expected().compare(inside.as_bytes(), HOST.as_bytes()), Comparison::Same);
+        let read_only_host = inside.replace("/w /srv/w rw", "/w /srv/w ro");
+        assert_eq!(expected().compare(read_only_host.as_bytes(), HOST.as_bytes()), Comparison::Same);
         let only_reads = Expected { writable: None, read_only: vec!["/srv/w/.skills/kit".into()] };
         assert_eq!(
             only_reads.compare([COMMON, SKILL].concat().as_bytes(), HOST.as_bytes()),
