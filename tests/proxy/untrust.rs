@@ -7,13 +7,14 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::{editor::Proxy, fixture::Fixture, trust::Project};
+use crate::{editor::Proxy, fixture::Fixture, roots::Roots, trust::Project};
 #[cfg(unix)]
 use crate::{repositories::Home, skills::Skills};
 
 crate::trials!(
     untrust_ends_all_trust_in_a_name,
     a_skill_that_a_configuration_trusts_can_be_declined,
+    untrust_reaches_all_projects_of_a_session,
     a_skill_that_stays_in_use_is_named,
     #[cfg(unix)]
     a_link_that_leads_to_another_project,
@@ -138,6 +139,28 @@ fn a_skill_that_a_configuration_trusts_can_be_declined() {
             !text.contains("no longer") && text.contains("the key `trust` of the configuration"),
             "{text}"
         );
+    }
+}
+
+/// One of the projects is trusted by the configuration, and its skill is missing when the trust is taken back.
+fn untrust_reaches_all_projects_of_a_session() {
+    for (cwd, additional) in [("a", "b"), ("b", "a")] {
+        let roots = Roots::new();
+        let trusted = json!([{ "path": roots.text("a"), "discover": ["project"], "trust": ["project"] }]);
+        let config = json!({ "discover": ["project"], "projects": trusted }).to_string();
+        roots.home.write(&roots.home.config(), &config);
+        roots.skill("a/.skills/other", "Other.");
+        roots.skill("b/.skills/deploy", "Deploys b.");
+        roots.home.printed(&["trust", "deploy", "--dir", &roots.text("b"), "--yes"]);
+        let mut fixture = Fixture::over_http(roots.home.proxy().arg("--no-watch"));
+        roots.open(&mut fixture, cwd, &[additional]);
+        assert!(fixture.ask("/skills untrust deploy").starts_with("`deploy` is no longer trusted."));
+        roots.skill("a/.skills/deploy", "Deploys a.");
+        fixture.ask("/skills reload");
+        let said = fixture.ask("/skills");
+        let waiting = said.split("Waiting for your trust").nth(1).expect("skills that wait");
+        assert!(waiting.contains("Deploys a."), "{cwd}: {said}");
+        fixture.finish();
     }
 }
 

@@ -100,26 +100,22 @@ impl DirectoryLibrary {
         decided
     }
 
-    /// Declines the other names in the projects that a configuration trusts, because a skill can be missing at the moment. Adds the result
-    /// to `decided`.
+    /// Declines the names in all projects that a configuration trusts, because a skill can be missing at the moment, also if one of another
+    /// project was declined. Adds the result to `decided`.
     fn decline_missing(&self, workspace: &Workspace, names: &[SkillName], decided: &mut Decided) {
         let Some(trust) = &self.trust else { return };
-        let is_missing = |name: &&SkillName| {
-            let failed = decided.failed.iter().map(|(failed, _)| failed);
-            decided.done.iter().chain(failed).all(|known| known.key() != name.key())
-        };
-        let missing: Vec<_> = names.iter().filter(is_missing).cloned().collect();
         let trusting =
             workspace.roots().filter(|root| self.projects_at(root).iter().any(|here| here.is_trusted));
         let projects = order::set(trusting.map(project_of));
-        if missing.is_empty() || projects.is_empty() {
-            return;
-        }
         for project in &projects {
-            let unsaved = trust.decline_names(project, &missing);
+            let unsaved = trust.decline_names(project, names);
             decided.unsaved = decided.unsaved.take().or(unsaved);
         }
-        decided.done.extend(missing);
+        if !projects.is_empty() {
+            let is_done = |name: &SkillName| decided.done.iter().any(|done| done.key() == name.key());
+            let missing: Vec<_> = names.iter().filter(|name| !is_done(name)).cloned().collect();
+            decided.done.extend(missing);
+        }
     }
 
     /// Refuses a skill that a configuration trusts together with its project. Adds the result to `decided`.
