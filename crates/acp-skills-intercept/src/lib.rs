@@ -61,6 +61,7 @@
 //! |---|---|
 //! | `pending/` | the table of pending work, by ticket: held setup requests and their queues, prompts, lists, permissions, questions |
 //! | `session/` | the state of a session, in parts (`tools`: the states of waiting for the skill tools) |
+//! | `early_lists` | lists for sessions that are not set up yet |
 //! | `memory` | facts that were learned in this run |
 //! | `policy` | the user's configuration |
 //! | `agent_facts`, `client_facts`, `version` | facts about the two sides, and the differences between versions of the protocol |
@@ -93,6 +94,7 @@ mod client_facts;
 mod commands;
 mod compaction;
 mod drafts;
+mod early_lists;
 mod echo;
 mod elsewhere;
 pub mod events;

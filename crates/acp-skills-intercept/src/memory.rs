@@ -1,8 +1,8 @@
 //! [`Memory`]: facts that the interceptor has learned in this run, and that belong to no single session.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use crate::trust::SkillVersion;
+use crate::{early_lists::EarlyLists, trust::SkillVersion};
 
 /// Facts that the interceptor has learned in this run.
 #[derive(Debug, Default)]
@@ -15,10 +15,10 @@ pub(crate) struct Memory {
     pub(crate) reads_through_client: bool,
     /// The number of times that the skills of all sessions were refreshed.
     pub(crate) refreshes: u64,
-    /// Commands for sessions that are not set up yet, by the agent's id of the session.
-    pub(crate) early_commands: HashMap<String, Vec<u8>>,
-    /// The agent's lists of skills for sessions that are not set up yet, by the agent's id of the session.
-    pub(crate) early_skills: HashMap<String, Vec<u8>>,
+    /// The agent's commands for sessions that are not set up yet.
+    pub(crate) early_commands: EarlyLists,
+    /// The agent's skills for sessions that are not set up yet.
+    pub(crate) early_skills: EarlyLists,
     /// The versions of skills that the user has been asked about.
     pub(crate) asked_about: HashSet<SkillVersion>,
 }

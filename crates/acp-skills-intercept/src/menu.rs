@@ -32,8 +32,6 @@ pub(crate) const AGENT_TIMEOUT: Duration = Duration::from_millis(300);
 const MAX_FIRST: usize = 10;
 /// The maximum number of skills in the list, because editors show it as a menu. Users can still type the names of other skills.
 const MAX_LISTED: usize = 500;
-/// The maximum number of lists to keep for sessions that are not set up yet.
-const MAX_EARLY: usize = 64;
 
 /// The description of `/skills`.
 pub(crate) const SKILLS_DESCRIPTION: &str =
@@ -168,16 +166,16 @@ impl Interceptor {
         let form = self.menu_form();
         let Some(id) = message.session_id() else { return Pass::Untouched };
         let list = update.get("availableCommands").filter(Node::is_array);
-        let raw = list.map(|list| list.raw().to_vec());
+        let raw = list.map(|list| list.raw());
         let Some(session) = self.sessions.find(&id) else {
             // This may be a new session, but we haven't seen the response yet. So we forward the list, and keep it until the
             // response arrives.
-            if self.memory.early_commands.len() < MAX_EARLY && self.is_setting_up() {
-                self.memory.early_commands.extend(raw.map(|raw| (id.into_owned(), raw)));
+            if let Some(raw) = raw.filter(|_| self.is_setting_up()) {
+                self.memory.early_commands.keep(id.into_owned(), raw);
             }
             return Pass::Untouched;
         };
-        session.menu.set_agent_commands(raw);
+        session.menu.set_agent_commands(raw.map(<[u8]>::to_vec));
         if !session.has_menu() {
             return Pass::Untouched;
         }
@@ -196,7 +194,7 @@ impl Interceptor {
     ) -> Pass {
         let form = self.menu_form();
         let Some(session) = self.sessions.get(key) else { return Pass::Untouched };
-        let early = session.id().and_then(|id| self.memory.early_commands.remove(id));
+        let early = session.id().and_then(|id| self.memory.early_commands.take(id));
         let list = result.get("availableCommands").filter(Node::is_array);
         if let Some(theirs) = list.map(|list| list.raw().to_vec()).or(early) {
             session.menu.set_agent_commands(Some(theirs));
@@ -215,7 +213,7 @@ impl Interceptor {
     pub(crate) fn menu_after_response(&mut self, key: SessionKey, actions: &mut Actions) {
         let form = self.menu_form();
         let Some(session) = self.sessions.get(key) else { return };
-        let early = session.id().and_then(|id| self.memory.early_commands.remove(id));
+        let early = session.id().and_then(|id| self.memory.early_commands.take(id));
         let has_sent = early.is_some();
         if has_sent {
             session.menu.set_agent_commands(early);
@@ -233,7 +231,7 @@ impl Interceptor {
 
     /// Drops the lists for sessions that are not set up yet, once none is being set up.
     pub(crate) fn forget_early_commands(&mut self) {
-        if !self.memory.early_commands.is_empty() && !self.is_setting_up() {
+        if !self.is_setting_up() {
             self.memory.early_commands.clear();
         }
     }

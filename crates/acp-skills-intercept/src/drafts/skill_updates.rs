@@ -22,8 +22,6 @@ use crate::{
 const UPDATE: &str = "available_skills_update";
 /// The member with the list.
 const LIST: &str = "availableSkills";
-/// The maximum number of lists to keep for sessions that are not set up yet.
-const MAX_EARLY: usize = 64;
 
 /// Returns the edit that adds our entries to the agent's list, without those whose names the agent uses. Our entries are made once for
 /// each set of skills, because the agent can send its list as often as it likes.
@@ -64,8 +62,8 @@ impl Interceptor {
         let (Some(list), Some(id)) = (list, message.session_id()) else { return Pass::Untouched };
         let Some(session) = self.sessions.find(&id) else {
             // This may be a new session whose response has not arrived yet.
-            if self.memory.early_skills.len() < MAX_EARLY && self.is_setting_up() {
-                self.memory.early_skills.insert(id.into_owned(), list.raw().to_vec());
+            if self.is_setting_up() {
+                self.memory.early_skills.keep(id.into_owned(), list.raw());
             }
             return Pass::Untouched;
         };
@@ -78,7 +76,7 @@ impl Interceptor {
     /// Sends the list after the response that sets up a session.
     pub(crate) fn skills_after_response(&mut self, key: SessionKey, actions: &mut Actions) {
         if let Some(session) = self.sessions.get(key)
-            && let Some(early) = session.id().and_then(|id| self.memory.early_skills.remove(id))
+            && let Some(early) = session.id().and_then(|id| self.memory.early_skills.take(id))
         {
             session.agent_skills = Some(early);
         }
