@@ -293,15 +293,19 @@ fn the_registry_of_a_package_must_be_known() {
 /// The settings can differ between a terminal and an editor, so a new version must come from the registry of the approved one.
 fn a_package_stays_in_its_registry() {
     let (mut approved, mut other) = (Registry::new(), Registry::new());
-    let repository = Repository::review();
+    let [first_version, repository] = [(); 2].map(|()| Repository::review());
     let home = Home::new();
     let of = |registry: &Registry| format!("@acme:registry={}\n", registry.server.url("/all/"));
-    approved.publish("1.0.0", &repository, None);
+    approved.publish("1.0.0", &first_version, None);
     home.write(&home.path("home/.npmrc"), &of(&approved));
     let address = "npm:@acme/skills@^1";
     home.printed(&["add", address, "--yes"]);
-    let url = approved.server.url("/all");
-    assert_eq!(lock(&home)["sources"][address]["registry"], url);
+    let host = approved.server.url("");
+    let recorded = |home: &Home| lock(home)["sources"][address]["registry"].clone();
+    let first = recorded(&home);
+    // The path of a URL can contain a secret.
+    assert!(first.as_str().is_some_and(|text| text.starts_with(&format!("{host}#"))), "{first}");
+    assert!(!first.to_string().contains("all"), "{first}");
     repository.skill("review", "Evil.", "# Evil");
     repository.commit();
     other.publish("1.0.1", &repository, None);
@@ -313,19 +317,30 @@ fn a_package_stays_in_its_registry() {
             [(&["update", "--yes"][..], 1), (&["update", "--yes", "--latest"], 2), (&["outdated"], 1)]
         {
             let errors = home.fails(arguments, code);
-            assert!(errors.contains(&format!("comes from {url}")), "{arguments:?}: {errors}");
+            assert!(errors.contains(&format!("comes from {host}#")), "{arguments:?}: {errors}");
         }
         home.write(&home.config().with_file_name(".npmrc"), "");
     }
     assert_eq!(other.server.seen().len(), 0);
-    // The approved version has a checksum, so it can come from any registry.
-    other.publish("1.0.0", &repository, None);
-    approved.server.seen();
+    // The approved version has a checksum, so it can come from any registry, but another one must not receive the headers.
+    fs::remove_dir_all(home.path("cache")).expect("the path exists");
+    home.write(&home.path("home/.npmrc"), &of(&other));
+    let list = home.json(&["list", "--json"]);
+    assert!(list.to_string().contains(&format!("comes from {host}#")), "{list}");
+    other.versions.clear();
+    other.publish("1.0.0", &first_version, None);
     assert_eq!(description(&home), "Reviews code.");
+    fs::remove_dir_all(home.path("cache")).expect("the path exists");
+    other.server.seen();
+    let source = format!("sources:\n- source: '{address}'\n  headers:\n    X-Token: very-secret\n");
+    home.write(&home.config(), &source);
+    let list = home.json(&["list", "--json"]);
+    assert!(list.to_string().contains(&format!("comes from {host}#")), "{list}");
+    assert_eq!(other.server.seen().len(), 0);
     home.write(&home.path("home/.npmrc"), &of(&other));
     home.printed(&["remove", address]);
     home.printed(&["add", address, "--yes"]);
-    assert_eq!(lock(&home)["sources"][address]["registry"], other.server.url("/all"));
+    assert_ne!(recorded(&home), first);
 }
 
 /// The registry in the `.npmrc` of a project is for the sources of the project, and not for the others of the user.

@@ -216,7 +216,7 @@ pub(super) fn basic((user, password): &(String, String)) -> (String, String) {
 }
 
 /// Returns the scheme, the host and the port of a URL.
-fn origin(url: &str) -> String {
+pub(super) fn origin(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default().to_ascii_lowercase();
     let default = if scheme == "https" { ":443" } else { ":80" };

@@ -165,7 +165,7 @@ pub(super) fn fetch_at(
     }
     // Check this before anything is received.
     check_unused(&store.root(place, &pinned.commit))?;
-    let checkout = store.fetch_locked(place, version, observer)?;
+    let checkout = store.for_approved(pinned).fetch_locked(place, version, observer)?;
     add_locked(store, place, pinned, &checkout.root)
 }
 

@@ -71,7 +71,8 @@ pub struct PinnedGit {
     /// The tag of the commit, if the address has a range of versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// The URL of the registry of an npm package, without a `/` at its end.
+    /// The registry of an npm package: the scheme, the host and the port of its URL. A path can contain a secret, so it is only part of the
+    /// checksum of the URL, which follows after `#`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registry: Option<String>,
     /// The time of the commit in seconds since 1970, if its signature was checked.

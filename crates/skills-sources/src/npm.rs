@@ -24,7 +24,7 @@ use skills_core::{
 use self::settings::Registry;
 pub(super) use self::settings::Settings;
 use super::{
-    access::{Access, Server, Validator, read_to},
+    access::{Access, Server, Validator, origin, read_to},
     address::{GitPlace, NPM},
     git::{GitError, mebibytes},
     versions::{LATEST, Range, version},
@@ -80,14 +80,14 @@ impl<'a> Package<'a> {
             let why = format!(
                 "cannot send `headers` to `{}`, which the `.npmrc` beside the configuration file names; add this registry to your \
                  own `.npmrc`",
-                shown(&registry)
+                shown(&origin(&registry))
             );
             return Err(GitError::Package(why));
         }
         if !is_named && !access.headers.is_empty() {
             let why = format!(
                 "cannot send `headers` to `{}`, because no setting of npm names the registry of `{}`; name it in your `.npmrc`",
-                shown(&registry),
+                shown(&origin(&registry)),
                 shown(name)
             );
             return Err(GitError::Package(why));
@@ -106,9 +106,19 @@ impl<'a> Package<'a> {
         })
     }
 
+    /// Returns the registry for the lock file, see [`PinnedGit::registry`](super::lockfile::PinnedGit::registry).
+    pub(super) fn recorded(&self) -> String {
+        let origin = origin(&self.registry);
+        if origin == self.registry {
+            return origin;
+        }
+        format!("{origin}#{}", &Sha256::of(self.registry.as_bytes()).to_string()[..32])
+    }
+
     /// Returns a note for the user about the registry, because the name of the package doesn't show it.
     pub(super) fn note(&self) -> String {
-        let registry = shown(&self.registry);
+        let registry = origin(&self.registry);
+        let registry = shown(&registry);
         if self.is_of_project {
             format!("`.npmrc` beside the configuration file names the registry `{registry}`")
         } else {

@@ -33,8 +33,10 @@ pub(super) struct Origins {
     pub(super) credentials: Option<Arc<dyn Credentials>>,
     /// The rules of an administrator about the registries of packages.
     pub(super) policy: Option<Arc<Policy>>,
-    /// The registry of the approved version of a package. If it is set, packages of others are refused.
+    /// The registry of the approved version of a package, as in the lock file. New versions of others are refused.
     pub(super) registry: Option<String>,
+    /// True if only approved versions are fetched.
+    pub(super) is_approved: bool,
 }
 
 /// A place, and the file with its last known version.
@@ -105,7 +107,13 @@ impl Origin<'_> {
         let file = file.as_mut().map_err(|error| failed(io::Error::from(error.kind())))?;
         let (found, package) = if self.place.transport == Transport::Npm {
             let package = self.package()?;
-            (self.download_package(&package, commit, file)?, Some(package))
+            let found = self.download_package(&package, commit, file);
+            // The approved version can still be in its registry.
+            let found = found.map_err(|error| match error {
+                GitError::OtherArchive => self.in_other_registry(&package).unwrap_or(error),
+                error => error,
+            });
+            (found?, Some(package))
         } else {
             (self.download_archive(commit, file)?, None)
         };
@@ -116,7 +124,7 @@ impl Origin<'_> {
             tag: found.tag,
             committed: None,
             has_signed_tag: false,
-            registry: package.map(|package| package.registry),
+            registry: package.map(|package| package.recorded()),
             notes,
             is_mostly_skills: false,
         })
@@ -162,17 +170,27 @@ impl Origin<'_> {
         Ok(found)
     }
 
-    /// Returns the package of the place, unless the policy refuses its registry, or unless it has to be in another one.
+    /// Returns the package of the place, unless the policy refuses its registry, or unless it has to be in another one. The approved
+    /// version may come from any registry, because its checksum is known, but headers are only for the approved one.
     fn package(&self) -> Result<Package<'_>, GitError> {
-        let package = Package::new(self.place, &self.origins.access(&self.place.url)?)?;
-        if let Some(approved) = self.origins.registry.as_ref().filter(|url| **url != package.registry) {
-            let actual = package.registry;
-            return Err(GitError::OtherRegistry { approved: approved.clone(), actual });
+        let access = self.origins.access(&self.place.url)?;
+        let package = Package::new(self.place, &access)?;
+        if (!self.origins.is_approved || !access.headers.is_empty())
+            && let Some(error) = self.in_other_registry(&package)
+        {
+            return Err(error);
         }
         if let Some(policy) = &self.origins.policy {
             policy.registry(&package.registry).map_err(|refusal| GitError::Registry(refusal.into()))?;
         }
         Ok(package)
+    }
+
+    /// Returns an error if a package is not in the registry of its approved version.
+    fn in_other_registry(&self, package: &Package<'_>) -> Option<GitError> {
+        let actual = package.recorded();
+        let approved = self.origins.registry.clone().filter(|approved| *approved != actual)?;
+        Some(GitError::OtherRegistry { approved, actual })
     }
 
     /// Returns the current version of a place, or `None` if only a fetch can tell. Sends one request.

@@ -28,7 +28,7 @@ use super::{
     access::Credentials,
     address::{GitPlace, Place, Transport},
     git::{self, Found, GitError},
-    lockfile::Pinned,
+    lockfile::{Pinned, PinnedGit},
     origin::{Origin, Origins},
     policy::Policy,
     site::{IndexText, RemoteError, RemoteIndex},
@@ -85,6 +85,14 @@ impl Store {
             Some(Pinned::Git(git)) => git.registry.clone(),
             _ => None,
         };
+        store
+    }
+
+    /// Returns the store with which an approved version is fetched.
+    pub(super) fn for_approved(&self, pinned: &PinnedGit) -> Self {
+        let mut store = self.clone();
+        store.origins.registry.clone_from(&pinned.registry);
+        store.origins.is_approved = true;
         store
     }
 

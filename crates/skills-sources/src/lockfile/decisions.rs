@@ -189,7 +189,8 @@ impl PinnedGit {
             part.insert(path.clone(), digest.clone());
         }
         let others = others.into_iter().map(|(commit, skills)| Self::new(commit.to_owned(), skills));
-        std::iter::once(Self::new(self.commit.clone(), own)).chain(others).collect()
+        let parts = std::iter::once(Self::new(self.commit.clone(), own)).chain(others);
+        parts.map(|part| Self { registry: self.registry.clone(), ..part }).collect()
     }
 
     /// Creates a pin without decisions.
