@@ -17,6 +17,8 @@ crate::trials!(
     a_kept_version_with_another_content_is_replaced,
     declined_changes_are_listed,
     naming_a_configured_source_approves_nothing,
+    naming_a_source_of_projects_approves_nothing,
+    the_entry_of_a_file_is_for_a_flag_as_well,
     a_lock_file_of_two_configurations,
     a_lock_file_cannot_name_any_number_of_commits,
     #[cfg(unix)]
@@ -58,6 +60,38 @@ fn naming_a_configured_source_approves_nothing() {
         let listed = home.json(&["list", "--json", "--source", &other.source("")]);
         assert!(listed["skills"].as_array().is_some_and(|skills| skills.len() >= 3), "{listed}");
     }
+}
+
+/// The configuration has the source only for another directory, and the user has pinned a skill there.
+fn naming_a_source_of_projects_approves_nothing() {
+    let repository = three_skills();
+    let home = Home::new();
+    let source = repository.source("");
+    let project = json!({ "path": home.path("project"), "sources": [source], "include": ["plan", "review"] });
+    home.write(&home.config(), &json!({ "projects": [project] }).to_string());
+    home.printed(&["update", "--yes"]);
+    home.printed(&["sources", "pin", "plan"]);
+    change_all(&repository, "two");
+    let listed = home.json(&["list", "--json", "--source", &source]).to_string();
+    assert!(listed.contains("Plans.") && !listed.contains("Changed."), "{listed}");
+    assert!(!home.lock().exists(), "the source was approved by naming it");
+}
+
+/// The filters of the file apply to a source that a flag named before, and so does its check of signatures.
+fn the_entry_of_a_file_is_for_a_flag_as_well() {
+    let repository = three_skills();
+    let home = Home::new();
+    let source = repository.source("");
+    home.printed(&["list", "--source", &source]);
+    let before = fs::read_to_string(home.lock()).expect("a file");
+    let entry = json!([{ "source": source, "exclude": ["plan"], "verify": "git" }]);
+    home.write(&home.config(), &json!({ "sources": entry }).to_string());
+    let listed = home.json(&["list", "--json", "--source", &source]).to_string();
+    assert!(listed.contains("review") && !listed.contains("Plans."), "{listed}");
+    change_all(&repository, "two");
+    let errors = home.fails(&["update", "--yes"], 1);
+    assert!(errors.contains("is not signed"), "{errors}");
+    assert_eq!(fs::read_to_string(home.lock()).expect("a file"), before);
 }
 
 /// A new name that the filters don't select is shown as the removal of the skill, with or without the approved version in the cache.

@@ -181,17 +181,19 @@ impl SkillArgs {
 }
 
 /// Returns the entry for the source of a flag. If the configuration has this source, its entry applies: the lock file beside it has the
-/// user's decisions, such as pins, and naming the source must not approve another version. If the source was named before, the decisions
-/// about it in the user's own lock file stay.
+/// user's decisions, such as pins, and naming the source must not approve another version. The filters of `projects` are only for these
+/// projects. If the source was named before, the decisions about it in the user's own lock file stay.
 fn entry_of(source: String, config: &Config) -> SourceEntry {
-    let was_named = || LockFile::read(&user_lock()).is_ok_and(|lock| lock.get(source.trim()).is_some());
     let address = Address::parse(&source).ok();
     let is_same = |entry: &&SourceEntry| match &address {
         Some(address) => entry.has_source_of(address),
         None => entry.source.trim() == source.trim(),
     };
-    let found = config.sources.iter().find(is_same).filter(|_| !was_named()).cloned();
-    found.unwrap_or_else(|| SourceEntry::new(source))
+    let of_file = config.sources.iter().find(is_same).cloned();
+    let of_projects = || Some(config.all_sources().find(is_same)?.clone().without_filters());
+    let Some(entry) = of_file.or_else(of_projects) else { return SourceEntry::new(source) };
+    let was_named = LockFile::read(&user_lock()).is_ok_and(|lock| lock.get(source.trim()).is_some());
+    if was_named { entry.in_own_lock(source) } else { entry }
 }
 
 /// Inserts values of flags before the values of the file.

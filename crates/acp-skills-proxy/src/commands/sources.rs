@@ -277,7 +277,9 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
         for source in locked.sources().map(str::to_owned).chain(named_sources(&lock)) {
             // Skip addresses that we can't parse. They may have been written by another version of this program.
             if let Ok(address) = Address::parse(&source) {
-                add(address, lock.clone(), Vec::new(), target.config.nested, false);
+                let mut entries = target.config.all_sources().filter(|entry| entry.has_source_of(&address));
+                let verify = entries.any(|entry| entry.verify.is_some());
+                add(address, lock.clone(), Vec::new(), target.config.nested, verify);
             }
         }
     }

@@ -211,6 +211,18 @@ impl SourceEntry {
         Self { source: source.into(), ..Self::default() }
     }
 
+    /// Returns the entry for all skills of the same source.
+    #[must_use]
+    pub fn without_filters(self) -> Self {
+        Self { include: Vec::new(), exclude: Vec::new(), ..self }
+    }
+
+    /// Returns the entry for the same source in the user's own lock file, where it has the address `source`.
+    #[must_use]
+    pub fn in_own_lock(self, source: String) -> Self {
+        Self { source, lock: None, ..self }
+    }
+
     /// Resolves the paths of secrets against the file's directory.
     pub(super) fn make_absolute(&mut self, base: &Path) {
         let mut secrets = SecretsEntry(std::mem::take(&mut self.secrets));
