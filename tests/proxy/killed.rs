@@ -135,7 +135,7 @@ fn a_proxy_killed_by_its_own_scripts() {
 #[cfg(target_os = "linux")]
 fn a_proxy_killed_after_a_signal_to_its_watchdog() {
     use rustix::process::{Pid, Signal, kill_process};
-    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
         let skills = kit();
         let mut target = Target::new(&skills);
         let (address, seen) = listen_for_processes();

@@ -8,6 +8,7 @@
 //!   Therefore only IP and netlink are allowed.
 //! - *`io_uring`* can create sockets without that system call.
 //! - *User namespaces* would give the script capabilities again, over new namespaces.
+//! - *Leases* make other programs wait until they can open a file, and a read-only mount doesn't prevent them.
 //! - *Keys* of the session are inherited, and there is no namespace for them.
 //! - *Set-user-ID programs* have no effect inside the sandbox. But if a script leaves such a program in the working directory,
 //!   it runs outside with the rights of the user who ran the script. `openat2` is blocked because its mode is in memory.
@@ -18,10 +19,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use libc::{
-    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, CLONE_NEWUSER, ENOSYS, EPERM, O_CREAT, O_DIRECTORY, O_TMPFILE,
-    S_ISGID, S_ISUID, SOCK_DGRAM, SOCK_RAW, SYS_add_key, SYS_clone, SYS_clone3, SYS_fchmod, SYS_fchmodat,
-    SYS_io_uring_setup, SYS_keyctl, SYS_mknodat, SYS_openat, SYS_openat2, SYS_request_key, SYS_socket,
-    SYS_socketpair, SYS_unshare, c_int, c_long,
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, CLONE_NEWUSER, ENOSYS, EPERM, F_SETLEASE, O_CREAT, O_DIRECTORY,
+    O_TMPFILE, S_ISGID, S_ISUID, SOCK_DGRAM, SOCK_RAW, SYS_add_key, SYS_clone, SYS_clone3, SYS_fchmod,
+    SYS_fchmodat, SYS_fcntl, SYS_io_uring_setup, SYS_keyctl, SYS_mknodat, SYS_openat, SYS_openat2,
+    SYS_request_key, SYS_socket, SYS_socketpair, SYS_unshare, c_int, c_long,
 };
 #[cfg(target_arch = "x86_64")]
 use libc::{SYS_chmod, SYS_creat, SYS_mknod, SYS_open};
@@ -82,6 +83,7 @@ fn refused() -> Result<Rules, BackendError> {
         (SYS_socketpair, vec![no_unix_pair, datagram_pair(SOCK_DGRAM)?, datagram_pair(SOCK_RAW)?]),
         (SYS_clone, vec![user_namespace()?]),
         (SYS_unshare, vec![user_namespace()?]),
+        (SYS_fcntl, vec![all([condition(1, SeccompCmpOp::Eq, F_SETLEASE)])?]),
         (SYS_add_key, vec![]),
         (SYS_keyctl, vec![]),
         (SYS_request_key, vec![]),

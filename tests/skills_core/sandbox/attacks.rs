@@ -218,6 +218,7 @@ fn calls() {
             ("keyctl", 250, "0,-3,0,0,0"),
             ("add_key", 248, "'user','a','b',1,-3"),
             ("request_key", 249, "'user','a',0,0"),
+            ("fcntl(F_SETLEASE)", 72, "do{open(F,'>','leased');fileno(F)},1024,1"),
             ("setns", 308, "0,0"),
             ("pivot_root", 155, "'/tmp','/tmp'"),
             ("chroot", 161, "'/tmp'"),
@@ -236,6 +237,7 @@ fn calls() {
             ("keyctl", 219, "0,-3,0,0,0"),
             ("add_key", 217, "'user','a','b',1,-3"),
             ("request_key", 218, "'user','a',0,0"),
+            ("fcntl(F_SETLEASE)", 25, "do{open(F,'>','leased');fileno(F)},1024,1"),
         ]
     };
     for (name, number, args) in calls {

@@ -69,10 +69,11 @@ pub(crate) fn make_executable_hint(shown: &str) -> String {
     format!("make it executable: `chmod +x {shown}`")
 }
 
-/// Catches the signals that ask this process to end, and does nothing then. A watchdog has to outlive the proxy.
+/// Catches the signals that end this process if a person or a terminal sends them, and does nothing then. A watchdog has to outlive the
+/// proxy.
 pub(crate) fn catch_signals() {
     static WAS_RAISED: AtomicBool = AtomicBool::new(false);
-    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT, Signal::USR1, Signal::USR2] {
         // If this fails, the signal still ends the process.
         let _ = flag::register(signal.as_raw(), &WAS_RAISED);
     }

@@ -55,7 +55,7 @@ pub(crate) struct Registry {
     pub(crate) url: String,
     /// True if the file beside the configuration file has chosen it.
     pub(crate) is_of_project: bool,
-    /// True if a setting has chosen it. Otherwise, it is the public registry.
+    /// True if a setting of the user names a registry for the package.
     pub(crate) is_named: bool,
 }
 
@@ -180,7 +180,8 @@ impl Settings {
         let of_user = find(|setting| setting.of_user.as_ref());
         let is_of_project =
             of_user.is_err() || of_user.is_ok_and(|of_user| of_user.trim_end_matches('/') != url);
-        let is_named = keys().any(|key| self.get(key).is_some());
+        let of_user = |key: &str| self.0.get(key)?.of_user.as_ref()?.text();
+        let is_named = keys().any(|key| of_user(key).is_some_and(|url| !url.is_empty()));
         Ok(Registry { url, is_of_project, is_named })
     }
 
@@ -351,8 +352,9 @@ mod tests {
              //evil.example/:_authToken=${HOME}\n//npm.example/:_authToken=theirs\nuserconfig=/x\n",
             false,
         );
-        let of_project = |url: &str| Registry { url: url.to_owned(), is_of_project: true, is_named: true };
-        assert_eq!(settings.registry("@acme/x").unwrap(), of_project("https://npm.example"));
+        let of_project =
+            |url: &str, is_named| Registry { url: url.to_owned(), is_of_project: true, is_named };
+        assert_eq!(settings.registry("@acme/x").unwrap(), of_project("https://npm.example", false));
         assert!(settings.registry("@b/x").is_err());
         settings.add("@b:registry=https://b.example/\n", true);
         for (theirs, is_of_project) in [("https://b.example/", false), ("https://evil.example", true)] {
@@ -361,7 +363,11 @@ mod tests {
         }
         // The public registry is a choice as well, if the user's packages are in another one.
         settings.add(&format!("@b:registry={NPM_REGISTRY}/\n"), false);
-        assert_eq!(settings.registry("@b/x").unwrap(), of_project(NPM_REGISTRY));
+        assert_eq!(settings.registry("@b/x").unwrap(), of_project(NPM_REGISTRY, true));
+        // The project only names the registry that would be used anyway.
+        settings.add(&format!("@c:registry={NPM_REGISTRY}\n"), false);
+        let expected = Registry { url: NPM_REGISTRY.to_owned(), is_of_project: false, is_named: false };
+        assert_eq!(settings.registry("@c/x").unwrap(), expected);
         let token = settings.authorization("https://npm.example").unwrap().1;
         assert_eq!(token, "Bearer mine");
         assert_eq!(settings.authorization("https://evil.example"), None);
