@@ -20,7 +20,11 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use skills_core::{skill::Sha256, text::shown};
+use skills_core::{
+    json::{MAX_VALUES, has_more_values_than},
+    skill::Sha256,
+    text::shown,
+};
 
 pub(super) use self::cache::{lock_path, references};
 pub use self::{
@@ -222,6 +226,7 @@ impl LockFile {
     }
 
     fn parse(text: &str) -> Result<Self, Reason> {
+        check_values(text)?;
         let lock: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if lock.version != VERSION {
             return Err(format!(
@@ -296,6 +301,7 @@ impl LockFile {
         if text.len() as u64 > MAX_BYTES {
             return Err(invalid("file would be too large".into()));
         }
+        check_values(&text).map_err(invalid)?;
         Ok(text)
     }
 }
@@ -340,6 +346,14 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     private::create_dir(parent)?;
     disk::write(path, text)?;
+    Ok(())
+}
+
+/// Checks the number of values, because each needs memory, and all sources of a configuration can be fetched at the same time.
+fn check_values(text: &str) -> Result<(), Reason> {
+    if has_more_values_than(text.as_bytes(), MAX_VALUES) {
+        return Err(format!("file has more than {MAX_VALUES} values").into());
+    }
     Ok(())
 }
 

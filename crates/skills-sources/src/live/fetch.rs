@@ -35,8 +35,10 @@ pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fet
     let is_new = !options.locked
         && LockFile::read(&spec.lock).is_ok_and(|lock| lock.get(spec.address.as_str()).is_none());
     let _first = if is_new { store.lock_first_fetch(spec.address.place()) } else { None };
-    let (lock_file, broken) = options.lock_file(&spec.lock, store);
-    let pinned = lock_file.get(spec.address.as_str()).cloned();
+    let (pinned, broken) = {
+        let (lock_file, broken) = options.lock_file(&spec.lock, store);
+        (lock_file.get(spec.address.as_str()).cloned(), broken)
+    };
     match (spec.address.place(), pinned) {
         (Place::Git(place), Some(Pinned::Git(pinned))) => {
             fetch_parts(&spec.address, place, &pinned, store, options)?;

@@ -187,6 +187,10 @@ fn a_broken_file_is_kept_and_the_last_readable_version_is_served() {
             one(&format!(r#"{{"commit":"{}","skills":{{}},"tag":"{}"}}"#, "a".repeat(40), "v".repeat(2049))),
             "is longer than 2048 bytes",
         ),
+        (
+            one(&format!(r#"{{"index":"{digest}","skills":[{}1]}}"#, "1,".repeat(MAX_VALUES))),
+            "more than 262144 values",
+        ),
         (one(&format!(r#"{{"index":"{digest}","x":1}}"#)), "unknown field"),
         ("<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> x\n".to_owned(), "merge"),
     ] {
