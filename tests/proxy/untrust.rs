@@ -120,7 +120,8 @@ fn a_skill_that_a_configuration_trusts_can_be_declined() {
             assert!(said.contains(&format!("Waiting for your trust**\n\n- `{name}`")), "{said}");
         }
         // A skill that is not there at the moment can be declined, too.
-        assert!(ask("/skills untrust later").starts_with("`later` is no longer trusted."));
+        let said = ask("/skills untrust later");
+        assert_eq!(said, "No skill `later` is here at the moment. If one appears, it waits for your trust.");
         project.checkout.write(".skills/later/SKILL.md", "---\nname: later\ndescription: d\n---\n# Later\n");
         let said = ask("/skills");
         assert!(said.contains("- `later`"), "{said}");

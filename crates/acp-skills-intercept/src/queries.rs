@@ -204,6 +204,8 @@ pub struct TrustOutcome {
     pub failed: Vec<(SkillName, String)>,
     /// The names for which there was no trust to take back.
     pub unknown: Vec<SkillName>,
+    /// The names of which no skill is there at the moment. A skill that appears waits for the user's trust.
+    pub absent: Vec<SkillName>,
     /// Skills that are still used, although the trust in skills of their names was taken back, each with its place.
     pub remaining: Vec<(SkillName, String)>,
     /// The error if the decision could not be saved. Then it is in effect for this run only.
@@ -216,6 +218,7 @@ impl Default for TrustOutcome {
             done: Vec::new(),
             failed: Vec::new(),
             unknown: Vec::new(),
+            absent: Vec::new(),
             remaining: Vec::new(),
             saved: Ok(()),
         }

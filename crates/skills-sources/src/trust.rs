@@ -67,6 +67,8 @@ pub struct Decided {
     pub unsaved: Option<String>,
     /// The names for which there was no trust to take back.
     pub unknown: Vec<SkillName>,
+    /// The names of which no skill is there at the moment, and for which trust by a configuration was taken back.
+    pub absent: Vec<SkillName>,
     /// Skills that are still used, although the trust in skills of their names was taken back, each with its place.
     pub remaining: Vec<(SkillName, String)>,
 }

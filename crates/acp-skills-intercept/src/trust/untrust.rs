@@ -113,6 +113,11 @@ pub(super) fn outcome(session: Option<&Session>, outcome: &TrustOutcome) -> Stri
             names.join(", ")
         );
     }
+    for name in &outcome.absent {
+        let name = overview::code(name);
+        let _ =
+            write!(text, " No skill {name} is here at the moment. If one appears, it waits for your trust.");
+    }
     for (name, place) in &outcome.remaining {
         let name = overview::code(name);
         let _ = write!(

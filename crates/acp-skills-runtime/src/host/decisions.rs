@@ -33,9 +33,9 @@ impl RunningHost {
         let work = blocking(move || (decide(&host), host.refresh(workspaces, reason)));
         let (decided, refreshed) =
             work.await.unwrap_or_else(|_| (trust::Decided::default(), Refreshed::nothing(reason)));
-        let trust::Decided { done, failed, unsaved, unknown, remaining } = decided;
+        let trust::Decided { done, failed, unsaved, unknown, absent, remaining } = decided;
         let saved = unsaved.map_or(Ok(()), |error| Err(HostError(error)));
-        (TrustOutcome { done, failed, unknown, remaining, saved }, refreshed)
+        (TrustOutcome { done, failed, unknown, absent, remaining, saved }, refreshed)
     }
 
     /// Saves that skills are on or off in a directory. This may block, because it writes to disk.

@@ -63,7 +63,7 @@ impl DirectoryLibrary {
                 decided.done.retain(|done| done.key() != key);
             } else if decided.done.iter().any(|done| done.key() == key) {
                 decided.remaining.extend(now.get(name.as_str()).map(|skill| (name.clone(), place_of(skill))));
-            } else {
+            } else if !decided.absent.iter().any(|absent| absent.key() == key) {
                 decided.unknown.push(name.clone());
             }
         }
@@ -113,8 +113,7 @@ impl DirectoryLibrary {
         }
         if !projects.is_empty() {
             let is_done = |name: &SkillName| decided.done.iter().any(|done| done.key() == name.key());
-            let missing: Vec<_> = names.iter().filter(|name| !is_done(name)).cloned().collect();
-            decided.done.extend(missing);
+            decided.absent = names.iter().filter(|name| !is_done(name)).cloned().collect();
         }
     }
 

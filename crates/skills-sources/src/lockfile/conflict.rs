@@ -83,8 +83,12 @@ impl Pinned {
         let agree = match (&mut *self, theirs) {
             (Self::Git(ours), Self::Git(theirs)) if ours.commit == theirs.commit => {
                 ours.committed = ours.committed.or(theirs.committed);
+                if ours.registry.is_none() {
+                    ours.registry.clone_from(&theirs.registry);
+                }
+                let is_same = theirs.registry.is_none() || ours.registry == theirs.registry;
                 let (skills, decisions) = (&mut ours.skills, &mut ours.decisions);
-                add_skills((skills, decisions), (&theirs.skills, &theirs.decisions), has)
+                is_same && add_skills((skills, decisions), (&theirs.skills, &theirs.decisions), has)
             }
             (Self::Web(PinnedWeb { index, skills: Some(ours), decisions }), Self::Web(theirs))
                 if *index == theirs.index =>
@@ -235,6 +239,33 @@ mod tests {
         ] {
             let expected = expected.map(|(ours, theirs)| (ours.to_owned(), theirs.to_owned()));
             assert_eq!(sides(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_registry_of_either_side_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("skills.lock");
+        let side = |registry: Option<&str>| {
+            let mut source = serde_json::json!({ "commit": "1".repeat(64), "skills": {} });
+            source["registry"] = registry.into();
+            serde_json::json!({ "version": 1, "sources": { "npm:a": source } }).to_string()
+        };
+        for (ours, theirs, expected) in [
+            (None, Some("https://a"), Some("https://a")),
+            (Some("https://a"), None, Some("https://a")),
+            (Some("https://a"), Some("https://a"), Some("https://a")),
+            (Some("https://a"), Some("https://b"), None),
+        ] {
+            let text = format!("<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> b\n", side(ours), side(theirs));
+            fs::write(&path, text).unwrap();
+            let disputed = LockFile::resolve(&path, dir.path(), &|_, _, _, _| true).unwrap().unwrap();
+            assert_eq!(disputed.is_empty(), expected.is_some(), "{ours:?} {theirs:?}");
+            if expected.is_some() {
+                let lock = LockFile::read(&path).unwrap();
+                let Some(Pinned::Git(git)) = lock.get("npm:a") else { panic!("no package") };
+                assert_eq!(git.registry.as_deref(), expected);
+            }
         }
     }
 

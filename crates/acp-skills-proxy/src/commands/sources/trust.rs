@@ -307,6 +307,12 @@ pub(crate) fn untrust(args: UntrustArgs) -> anyhow::Result<ExitCode> {
     let decided = project.library.revoke(&project.workspace, &names, &found);
     let is_done = decided.unsaved.is_none() && decided.failed.is_empty() && decided.unknown.is_empty();
     report(&decided);
+    for name in &decided.absent {
+        let name = shown(name.as_str());
+        output::note(&format!(
+            "no skill `{name}` is there at the moment; if one appears, it waits for your trust"
+        ));
+    }
     for name in &decided.unknown {
         output::complain(&format!("no decision about `{}` was found", shown(name.as_str())), None);
     }
