@@ -13,6 +13,9 @@ use std::{
 /// The devices of a sandbox. They are mounts of those of the host.
 const DEVICES: [&str; 6] = ["/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"];
 
+/// The file systems whose paths are unknown.
+const NETWORK: [&[u8]; 2] = [b"nfs", b"nfs4"];
+
 /// A line of `mountinfo` in [proc(5)](https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html).
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mount {
@@ -27,8 +30,8 @@ struct Mount {
 struct Content {
     /// The number of the file system's device, as `MAJOR:MINOR`.
     device: String,
-    /// The path in the file system.
-    path: PathBuf,
+    /// The path in the file system. `None` for NFS, for which the kernel writes `/` in each line.
+    path: Option<PathBuf>,
 }
 
 /// The mounts of a mount namespace, in the order in which they were made.
@@ -67,12 +70,10 @@ impl Table {
         // A later mount hides an earlier one. The mount that is nearest to the path counts.
         let mount = above.max_by_key(|mount| mount.point.components().count())?;
         let rest = path.strip_prefix(&mount.point).ok()?;
-        let whole = if rest.as_os_str().is_empty() {
-            mount.content.path.clone()
-        } else {
-            mount.content.path.join(rest)
-        };
-        Some(Content { device: mount.content.device.clone(), path: whole })
+        let whole =
+            |above: &PathBuf| if rest.as_os_str().is_empty() { above.clone() } else { above.join(rest) };
+        let path = mount.content.path.as_ref().map(whole);
+        Some(Content { device: mount.content.device.clone(), path })
     }
 
     /// Returns the number of mounts with a content at a point.
@@ -89,6 +90,8 @@ impl Mount {
         let path = unescaped(next()?);
         let point = unescaped(next()?);
         let is_read_only = next()?.split(|&byte| byte == b',').any(|option| option == b"ro");
+        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+        let path = (!NETWORK.contains(&kind)).then_some(path);
         Some(Self { point, content: Content { device, path }, is_read_only })
     }
 }
@@ -108,8 +111,8 @@ fn unescaped(text: &[u8]) -> PathBuf {
 
 impl Expected {
     /// Compares the mounts of a sandbox with the expected ones. The texts are the `mountinfo` of a process in the sandbox and of this
-    /// process.
-    pub fn compare(&self, inside: &[u8], host: &[u8]) -> Comparison {
+    /// process. `is_same_file` is called if the texts don't tell, and returns true if a path leads to the same file or directory in both.
+    pub fn compare(&self, inside: &[u8], host: &[u8], is_same_file: impl Fn(&Path) -> bool) -> Comparison {
         let Some((inside, host)) = Table::parse(inside).zip(Table::parse(host)) else {
             return Comparison::NotFinal;
         };
@@ -117,18 +120,22 @@ impl Expected {
         let devices: HashSet<&str> = host.0.iter().map(|mount| &*mount.content.device).collect();
         let is_new = |mount: &Mount| !devices.contains(&*mount.content.device);
         let is_final = inside.0.iter().any(|mount| mount.point == Path::new("/proc") && is_new(mount));
+        let is_of_host = |path: &Path, content: &Content| {
+            let host = host.content_of(path);
+            host.is_some_and(|host| host == *content && (content.path.is_some() || is_same_file(path)))
+        };
         let is_expected = |path: &Path, is_read_only: bool| {
             let last = inside.0.iter().rev().find(|mount| mount.point == path);
             last.is_some_and(|mount| {
                 // The writable directory is read-only if it is on the host.
-                (mount.is_read_only || !is_read_only)
-                    && Some(&mount.content) == host.content_of(path).as_ref()
+                (mount.is_read_only || !is_read_only) && is_of_host(path, &mount.content)
             })
         };
         let is_same = self.read_only.iter().all(|path| is_expected(path, true))
             && self.writable.iter().all(|path| is_expected(path, false))
             && inside.0.iter().all(|mount| {
-                mount.is_read_only || is_new(mount) || self.allows_writing(mount, &inside, &host)
+                let is_same = || is_of_host(&mount.point, &mount.content);
+                mount.is_read_only || is_new(mount) || self.allows_writing(mount, &inside, &host, is_same)
             });
         match (is_final, is_same) {
             (false, _) => Comparison::NotFinal,
@@ -137,15 +144,20 @@ impl Expected {
         }
     }
 
-    /// Returns true if a mount of something that exists on the host may be writable.
-    fn allows_writing(&self, mount: &Mount, inside: &Table, host: &Table) -> bool {
-        let is_same = host.content_of(&mount.point).as_ref() == Some(&mount.content);
+    /// Returns true if a mount of something that exists on the host may be writable. `is_same` returns true if it is in its place.
+    fn allows_writing(
+        &self,
+        mount: &Mount,
+        inside: &Table,
+        host: &Table,
+        is_same: impl Fn() -> bool,
+    ) -> bool {
         let is_writable = self.writable.as_ref().is_some_and(|dir| mount.point.starts_with(dir));
         let is_device = DEVICES.iter().any(|device| mount.point == Path::new(device));
         let [count, before] = [inside, host].map(|table| table.count(&mount.point, &mount.content));
         // bubblewrap leaves out mounts that other ones hide, or that the program can't access. One more in the same place would be new.
         let is_left_out = mount.point != Path::new("/") && count <= before;
-        (is_same || before > 0) && is_writable || is_same && is_device || is_left_out
+        is_left_out || is_writable && (before > 0 || is_same()) || is_device && is_same()
     }
 }
 
@@ -190,6 +202,10 @@ mod tests {
     const SKILLS: &str = "55 53 8:2 /w/.skills /srv/w/.skills ro - ext4 /dev/sdb rw\n";
     const SKILL: &str = "56 55 8:2 /w/.skills/kit /srv/w/.skills/kit ro - ext4 /dev/sdb rw\n";
 
+    fn never(path: &Path) -> bool {
+        panic!("{path:?} is compared")
+    }
+
     fn expected() -> Expected {
         Expected {
             writable: Some("/srv/w".into()),
@@ -200,12 +216,12 @@ mod tests {
     #[test]
     fn the_mounts_of_a_sandbox_are_accepted() {
         let inside = [COMMON, CWD, SKILLS, SKILL].concat();
-        assert_eq!(expected().compare(inside.as_bytes(), HOST.as_bytes()), Comparison::Same);
+        assert_eq!(expected().compare(inside.as_bytes(), HOST.as_bytes(), never), Comparison::Same);
         let read_only_host = inside.replace("/w /srv/w rw", "/w /srv/w ro");
-        assert_eq!(expected().compare(read_only_host.as_bytes(), HOST.as_bytes()), Comparison::Same);
+        assert_eq!(expected().compare(read_only_host.as_bytes(), HOST.as_bytes(), never), Comparison::Same);
         let only_reads = Expected { writable: None, read_only: vec!["/srv/w/.skills/kit".into()] };
         assert_eq!(
-            only_reads.compare([COMMON, SKILL].concat().as_bytes(), HOST.as_bytes()),
+            only_reads.compare([COMMON, SKILL].concat().as_bytes(), HOST.as_bytes(), never),
             Comparison::Same
         );
     }
@@ -242,7 +258,41 @@ mod tests {
                 format!("{whole}57 56 8:2 /w/.skills/kit /srv/w/.skills/kit rw - ext4 x rw\n"),
             ),
         ] {
-            assert_ne!(expected().compare(inside.as_bytes(), HOST.as_bytes()), Comparison::Same, "{case}");
+            assert_ne!(
+                expected().compare(inside.as_bytes(), HOST.as_bytes(), never),
+                Comparison::Same,
+                "{case}"
+            );
+        }
+    }
+
+    /// The paths of these mounts are all `/`.
+    #[test]
+    fn files_are_compared_if_paths_are_unknown() {
+        let on_nfs = |text: &str| {
+            let lines = text.lines().map(|line| {
+                if !line.contains(" 8:2 ") {
+                    return line.to_owned();
+                }
+                let line = line.replace("ext4 /dev/sdb", "nfs4 server:/srv");
+                let mut fields: Vec<_> = line.split(' ').collect();
+                fields[3] = "/";
+                fields.join(" ")
+            });
+            lines.collect::<Vec<_>>().join("\n") + "\n"
+        };
+        let whole = on_nfs(&[COMMON, CWD, SKILLS, SKILL].concat());
+        let in_place = ["/srv/w", "/srv/w/.skills", "/srv/w/.skills/kit"].map(Path::new);
+        let compare = |inside: &str, is_same_file: &dyn Fn(&Path) -> bool| {
+            expected().compare(inside.as_bytes(), on_nfs(HOST).as_bytes(), is_same_file)
+        };
+        assert_eq!(compare(&whole, &|path| in_place.contains(&path)), Comparison::Same);
+        for path in in_place {
+            assert_eq!(compare(&whole, &|other| other != path), Comparison::Different, "{path:?}");
+        }
+        for more in ["/srv", "/srv/home"] {
+            let inside = format!("{whole}70 45 8:2 / {more} rw - nfs4 server:/srv rw\n");
+            assert_eq!(compare(&inside, &|path| in_place.contains(&path)), Comparison::Different, "{more}");
         }
     }
 

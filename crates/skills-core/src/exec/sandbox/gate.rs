@@ -4,12 +4,13 @@ use std::{
     fs::{self, File},
     io::{self, PipeReader, PipeWriter, Read, Write},
     os::fd::{AsRawFd, OwnedFd},
+    path::Path,
     sync::Arc,
     time::Duration,
 };
 
 use rustix::{
-    fs::{OFlags, fcntl_setfl},
+    fs::{CWD, Mode, OFlags, ResolveFlags, fcntl_setfl, fstat, openat, openat2},
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 use serde::Deserialize;
@@ -125,8 +126,25 @@ impl Gate {
         let read = |process: &str| fs::read(format!("/proc/{process}/mountinfo"));
         // Read the mounts of the host last, because a directory can be mounted at any time.
         let tables = read(&process.to_string()).and_then(|inside| Ok((inside, read("self")?)));
-        tables.map_or(Comparison::NotFinal, |(inside, host)| self.expected.compare(&inside, &host))
+        let is_same_file = |path: &Path| {
+            let files = [process.to_string().as_str(), "self"].map(|process| identity(process, path));
+            files[0].is_some() && files[0] == files[1]
+        };
+        tables.map_or(Comparison::NotFinal, |(inside, host)| {
+            self.expected.compare(&inside, &host, is_same_file)
+        })
     }
+}
+
+/// Returns the device and the inode of a canonical path, as a process sees it. `None` if the path contains a link now.
+fn identity(process: &str, path: &Path) -> Option<(u64, u64)> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let root = openat(CWD, format!("/proc/{process}/root"), flags, Mode::empty()).ok()?;
+    let below = path.strip_prefix("/").ok().filter(|below| !below.as_os_str().is_empty());
+    let below = below.unwrap_or(Path::new("."));
+    let file = openat2(root, below, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
+    let status = fstat(file).ok()?;
+    Some((status.st_dev, status.st_ino))
 }
 
 impl Init {
