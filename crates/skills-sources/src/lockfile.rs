@@ -32,7 +32,7 @@ pub use self::{
     places::{lock_beside, required_lock, user_lock},
 };
 use crate::{
-    disk::{self, FileLock, bounded, error_text, private, shorten_home},
+    disk::{FileLock, Resolved, bounded, error_text, shorten_home},
     git::paths,
     reason::Reason,
 };
@@ -275,18 +275,15 @@ impl LockFile {
     pub fn change<T>(path: &Path, cache: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, LockError> {
         let unwritable = |source| LockError::Unwritable { path: path.to_owned(), source };
         let _lock = FileLock::acquire_for_change(&lock_path(path, cache)).map_err(unwritable)?;
-        let mut lock = Self::read(path)?;
+        let file = Resolved::new(path).map_err(unwritable)?;
+        let mut lock = Self::read(file.path())?;
         let before = lock.clone();
         let changed = change(&mut lock);
-        if lock != before || !path.exists() {
-            lock.write(path).map_err(unwritable)?;
+        if lock != before || !file.path().exists() {
+            file.write(&lock.text().map_err(unwritable)?).map_err(unwritable)?;
         }
         lock.keep(path, cache);
         Ok(changed)
-    }
-
-    fn write(&self, path: &Path) -> io::Result<()> {
-        write(path, &self.text()?)
     }
 
     /// Returns the content of the file.
@@ -340,13 +337,6 @@ impl Pinned {
             }
         }
     }
-}
-
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    private::create_dir(parent)?;
-    disk::write(path, text)?;
-    Ok(())
 }
 
 /// Checks the number of values, because each needs memory, and all sources of a configuration can be fetched at the same time.

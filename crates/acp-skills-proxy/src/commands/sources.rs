@@ -34,7 +34,7 @@ use std::{
     collections::{BTreeMap, btree_map::Entry},
     io,
     num::NonZeroU32,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -49,7 +49,7 @@ use skills_core::{
 };
 use skills_sources::{
     Address, LockFile, Offer, Pinned, SkillChange, Updater,
-    disk::{bounded, locations},
+    disk::{Resolved, bounded, locations},
     lock_beside, named_sources, required_lock, user_lock,
 };
 
@@ -214,7 +214,8 @@ impl Target {
             if timed_out { failed.hint(hint) } else { failed }
         };
         let _lock = updater.lock_for_change(&self.path).map_err(|error| failed("write", error))?;
-        let text = match bounded::read_text(&self.path, MAX_BYTES) {
+        let file = Resolved::new(&self.path).map_err(|error| failed("write", error))?;
+        let text = match bounded::read_text(file.path(), MAX_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             text => text.map_err(|error| failed("read", error))?,
         };
@@ -222,12 +223,7 @@ impl Target {
         if edited == text {
             return Ok(());
         }
-        let write = || -> io::Result<()> {
-            let parent = self.path.parent().unwrap_or(Path::new("."));
-            skills_sources::disk::private::create_dir(parent)?;
-            skills_sources::disk::write(&self.path, &edited)
-        };
-        write().map_err(|error| failed("write", error))
+        file.write(&edited).map_err(|error| failed("write", error))
     }
 
     /// Returns true if `projects` in the configuration has the source. The commands don't change `projects`.

@@ -11,7 +11,8 @@ use std::{
 
 use skills_core::skill::Sha256;
 
-use super::{LockError, LockFile, Pinned, write};
+use super::{LockError, LockFile, Pinned};
+use crate::disk::Resolved;
 
 /// The time for which a deleted lock file is remembered after its last use.
 const REMEMBERED: Duration = Duration::from_hours(24 * 30);
@@ -45,7 +46,7 @@ impl LockFile {
         let Ok(text) = self.text() else { return };
         if fs::read(&copy).ok().as_deref() != Some(text.as_bytes()) {
             // If this fails, we just can't serve any skills while the lock file is broken.
-            let _ = write(&copy, &text);
+            let _ = Resolved::new(&copy).and_then(|copy| copy.write(&text));
         } else if age(&copy).is_none_or(|age| age > PRECISION) {
             // Update the modification time of the copy, which is used as the time of its last use.
             let _ =

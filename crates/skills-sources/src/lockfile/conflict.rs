@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{Decisions, LockError, LockFile, MAX_BYTES, Pinned, PinnedWeb, lock_path};
-use crate::disk::{FileLock, bounded};
+use crate::disk::{FileLock, Resolved, bounded};
 
 /// The number of characters in a conflict marker.
 const MARKER_CHARS: usize = 7;
@@ -35,12 +35,13 @@ impl LockFile {
         }
         let unwritable = |source| LockError::Unwritable { path: path.to_owned(), source };
         let _lock = FileLock::acquire_for_change(&lock_path(path, cache)).map_err(unwritable)?;
+        let file = Resolved::new(path).map_err(unwritable)?;
         // Another process may have resolved the conflict while we were waiting.
-        match Self::read(path) {
+        match Self::read(file.path()) {
             Err(LockError::Conflict { .. }) => {}
             read => return read.map(|_| None),
         }
-        let text = bounded::read_text(path, MAX_BYTES)
+        let text = bounded::read_text(file.path(), MAX_BYTES)
             .map_err(|source| LockError::Unreadable { path: path.to_owned(), source })?;
         let unresolvable = |what| LockError::Unresolvable { path: path.to_owned(), what };
         let (ours, theirs) = sides(&text).ok_or_else(|| unresolvable("a marker is missing".to_owned()))?;
@@ -49,7 +50,7 @@ impl LockFile {
         };
         let mut lock = parse(&ours)?;
         let disputed = lock.add(parse(&theirs)?, has);
-        lock.write(path).map_err(unwritable)?;
+        file.write(&lock.text().map_err(unwritable)?).map_err(unwritable)?;
         lock.keep(path, cache);
         Ok(Some(disputed))
     }

@@ -232,7 +232,7 @@ fn all_paths_of_a_lock_file_have_the_same_lock() {
     symlink(dir.path().join("a"), dir.path().join("c")).unwrap();
     let lock_of = |path: &Path| lock_path(path, &cache);
     assert_eq!(lock_of(&file), lock_of(&dir.path().join("c/skills.lock")));
-    LockFile::default().write(&file).unwrap();
+    LockFile::change(&file, &cache, |_| {}).unwrap();
     symlink(&file, &link).unwrap();
     assert_eq!(lock_of(&file), lock_of(&link));
     assert_ne!(lock_of(&file), lock_of(&dir.path().join("b/skills.lock")));
