@@ -64,6 +64,30 @@ pub(crate) fn links_to_such_directories_are_rejected() {
     assert!(fixture.path("home/project/attack").exists());
 }
 
+/// A script of a session in `home/work` could have made the link.
+pub(crate) fn links_that_a_script_could_have_made_are_rejected() {
+    let fixture = Fixture::new();
+    for dir in ["home/work/sub", "home/.config/autostart"] {
+        fs::create_dir_all(fixture.path(dir)).unwrap();
+    }
+    let target = fixture.path("home/.config");
+    for (link, path) in [("home/work/w", "home/work/w"), ("home/work/sub/w", "home/work/sub/w/autostart/..")]
+    {
+        symlink(&target, fixture.path(link)).unwrap();
+        let message = rejection(&fixture, &fixture.path(path));
+        assert!(message.contains("a script could have made the link"), "{message}");
+        assert!(message.contains(target.to_str().unwrap()) && message.contains(link), "{message}");
+    }
+    // The user has decided about the directory itself.
+    assert!(write_in(&fixture, &target).success);
+    let protected = Sandbox::bwrap(false).unwrap().protecting([target.join("autostart")]);
+    for dir in ["home/.config", "home/.config/autostart"] {
+        let error = protected.check_directory(&fixture.path(dir)).unwrap_err().to_string();
+        assert!(error.contains("scripts must not access"), "{error}");
+    }
+    assert!(protected.check_directory(&fixture.path("home")).unwrap().is_some());
+}
+
 /// A bind mount that is unmounted on drop.
 struct Mounted(PathBuf);
 

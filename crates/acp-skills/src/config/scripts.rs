@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use acp_skills_servers::processes::Processes;
 use skills_core::exec::{Executor, Limits, Sandbox, ScriptOptions};
-use skills_sources::policy::Policy;
+use skills_sources::{
+    disk::{cache_dir, config_file, state_dir},
+    policy::Policy,
+};
 
 use super::{Config, ConfigError, SandboxKind, governed};
 
@@ -31,6 +34,9 @@ pub(super) fn options(
         Some(SandboxKind::Bwrap) => {
             let sandbox = Sandbox::bwrap(config.sandbox_net);
             let sandbox = sandbox.map_err(|error| ConfigError::Sandbox(error.to_string()))?;
+            // With these files, a script could make decisions in the name of the user.
+            let settings = config_file().and_then(|file| Some(file.parent()?.to_owned()));
+            let sandbox = sandbox.protecting([settings, cache_dir(), state_dir()].into_iter().flatten());
             governed::check_sandbox(&sandbox, policy)?;
             Some(sandbox)
         }

@@ -121,6 +121,9 @@ pub enum DirectoryProblem {
     /// The directory is a second mount of a forbidden directory. Contains that directory.
     #[error("this directory is another mount of {}", .0.display())]
     OtherName(PathBuf),
+    /// The path contains a link that a script could have made. Contains the link, and the directory to which the path leads.
+    #[error("a script could have made the link {}; if you trust this link, start the session in {}", .0.display(), .1.display())]
+    Link(PathBuf, PathBuf),
     /// The path led to another directory when it was first used, so a program may have replaced it by a link. Contains the directory to
     /// which the path leads now.
     #[error("it was replaced since a session first used it, and now leads to {}; if this is intended, restart this program", .0.display())]
@@ -161,6 +164,13 @@ impl Sandbox {
     /// - [`SandboxError::Architecture`] on an unsupported processor.
     pub fn bwrap(network: bool) -> Result<Self, SandboxError> {
         Bwrap::find(network).map(Self)
+    }
+
+    /// Protects directories: a working directory must not be one of them, or below or above one, apart from the home directory.
+    #[must_use]
+    pub fn protecting(mut self, directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.0.protect(directories);
+        self
     }
 
     /// Checks `directory` as a working directory, and returns a warning for the user if there is one.

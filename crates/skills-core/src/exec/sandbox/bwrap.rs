@@ -17,6 +17,7 @@ use std::{
 use skills_sandbox::{
     environment,
     filter::{self, FilterError},
+    links::follow,
 };
 
 use super::{
@@ -57,6 +58,7 @@ impl Bwrap {
             home: std::env::home_dir().and_then(|home| fs::canonicalize(home).ok()),
             emptied: socket_directories(),
             resolv_conf: fs::canonicalize("/etc/resolv.conf").ok().filter(|_| network),
+            protected: Vec::new(),
         };
         let filters = filter::programs().map_err(|error| match error {
             FilterError::Architecture(name) => SandboxError::Architecture(name),
@@ -76,9 +78,15 @@ impl Bwrap {
         &self.host.bwrap
     }
 
+    pub(super) fn protect(&mut self, directories: impl IntoIterator<Item = PathBuf>) {
+        let real = directories.into_iter().map(|dir| fs::canonicalize(&dir).unwrap_or(dir));
+        Arc::make_mut(&mut self.host).protected.extend(real);
+    }
+
     pub(super) fn check_directory(&self, directory: &Path) -> Result<Option<SandboxWarning>, SandboxError> {
         let given = directory;
         let directory = Directory::open(given)?;
+        directory.check_links(given, &self.host)?;
         self.sessions().insert(given.to_owned(), directory.path.clone());
         let checked = mounts::check(&self.host, &directory.path);
         let checked = checked.and_then(|warning| {
@@ -91,6 +99,7 @@ impl Bwrap {
     pub(super) fn wrap(&self, invocation: Invocation, skill_dir: &Path) -> Result<Invocation, SandboxError> {
         let given = invocation.cwd.as_deref().unwrap_or(skill_dir);
         let cwd = Directory::open(given)?;
+        cwd.check_links(given, &self.host)?;
         let is_replaced = self.sessions().get(given).is_some_and(|before| *before != cwd.path);
         if is_replaced || given == skill_dir && cwd.path != skill_dir {
             let problem = DirectoryProblem::Replaced(cwd.path);
@@ -238,6 +247,25 @@ impl Directory {
             Ok(Self { handle, path: real })
         };
         open().map_err(|source| SandboxError::Io { path: path.to_owned(), source })
+    }
+
+    /// Returns an error if `given`, the path of this directory, contains a link that a script could have made: a link of this user in a
+    /// directory that could be the working directory of a script.
+    fn check_links(&self, given: &Path, host: &Host) -> Result<(), SandboxError> {
+        let failed = |problem| SandboxError::Directory { directory: given.to_owned(), problem };
+        let followed = follow(given).map_err(|source| SandboxError::Io { path: given.to_owned(), source })?;
+        if followed.path != self.path {
+            return Err(failed(DirectoryProblem::Replaced(self.path.clone())));
+        }
+        let user = rustix::process::geteuid().as_raw();
+        let is_suspicious = |link: &&PathBuf| {
+            let is_of_user = fs::symlink_metadata(link).is_ok_and(|link| link.uid() == user);
+            is_of_user && link.parent().is_some_and(|dir| matches!(mounts::check(host, dir), Ok(None)))
+        };
+        match followed.links.iter().find(is_suspicious) {
+            Some(link) => Err(failed(DirectoryProblem::Link(link.clone(), self.path.clone()))),
+            None => Ok(()),
+        }
     }
 
     /// Returns an error if this directory is a second mount of one of `others`. That directory would become writable, and

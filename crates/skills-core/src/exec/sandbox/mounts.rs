@@ -59,6 +59,8 @@ pub(super) struct Host {
     pub(super) emptied: Vec<PathBuf>,
     /// The file that lists the name servers; `None` without network access.
     pub(super) resolv_conf: Option<PathBuf>,
+    /// Directories with which scripts could change decisions of the user.
+    pub(super) protected: Vec<PathBuf>,
 }
 
 enum Mount {
@@ -77,6 +79,11 @@ pub(super) fn check(host: &Host, directory: &Path) -> Result<Option<SandboxWarni
     let reserved = RESERVED.iter().map(Path::new).chain([&*host.bwrap]);
     if let Some(inside) = reserved.into_iter().find(|path| path.starts_with(directory)) {
         return Err(DirectoryProblem::Contains(inside.to_owned()));
+    }
+    let is_home = host.home.as_deref() == Some(directory);
+    let is_protected = |dir: &&PathBuf| directory.starts_with(dir) || dir.starts_with(directory) && !is_home;
+    if let Some(dir) = host.protected.iter().find(is_protected) {
+        return Err(DirectoryProblem::Contains(dir.clone()));
     }
     match &host.home {
         Some(home) if home == directory => Ok(Some(SandboxWarning::HomeDirectory(home.clone()))),
@@ -200,6 +207,7 @@ mod tests {
             home: Some("/home/me".into()),
             emptied: vec!["/run".into(), "/tmp".into()],
             resolv_conf: Some("/etc/resolv.conf".into()),
+            protected: vec!["/home/me/.config/own".into()],
         }
     }
 
