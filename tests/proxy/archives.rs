@@ -1,5 +1,7 @@
 //! Sources that are archives: `https://….tar.gz`, archives in the index of a site, and npm packages.
 
+#[cfg(unix)]
+use std::process::Command;
 use std::{collections::BTreeMap, fs};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -18,6 +20,8 @@ crate::trials!(
     a_package_is_updated_within_its_range,
     the_registry_of_a_package_must_be_known,
     a_package_stays_in_its_registry,
+    #[cfg(unix)]
+    npm_passes_no_settings_of_a_project,
     a_project_chooses_no_registry_for_other_sources,
     credentials_stay_with_their_server,
     a_hostile_archive_is_refused,
@@ -288,6 +292,25 @@ fn the_registry_of_a_package_must_be_known() {
     home.write(&home.config(), &json!({ "sources": source }).to_string());
     let errors = home.fails(&["update", "--yes"], 1);
     assert!(errors.contains("no setting of npm names the registry"), "{errors}");
+}
+
+/// `npx` runs a program with the settings of the project in its environment.
+#[cfg(unix)]
+fn npm_passes_no_settings_of_a_project() {
+    let (mut good, mut evil) = (Registry::new(), Registry::new());
+    let repository = Repository::review();
+    good.publish("1.0.0", &repository, None);
+    evil.publish("2.0.0", &repository, None);
+    let home = Home::new();
+    let of = |registry: &Registry| registry.server.url("/all/");
+    home.write(&home.path("home/.npmrc"), &format!("registry={}\n", of(&good)));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+    command.args(["add", "npm:@acme/skills", "--yes"]).envs(home.variables());
+    command.env("npm_execpath", "/usr/lib/npm/cli.js").env("npm_config_registry", of(&evil));
+    let output = command.output().expect("the program runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1.0.0"));
+    assert_eq!(evil.server.seen().len(), 0);
 }
 
 /// The settings can differ between a terminal and an editor, so a new version must come from the registry of the approved one.

@@ -86,6 +86,9 @@ impl Settings {
     pub(crate) fn read(directory: Option<&Path>) -> Result<Self, GitError> {
         let variables = env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        // `npx` and `npm exec` set these variables from the `.npmrc` of the project in which they run. The user's own can be in capitals.
+        let is_of_npm = env::var_os("npm_execpath").is_some() && !cfg!(windows);
+        let variables = variables.filter(|(name, _)| !(is_of_npm && name.starts_with(PREFIX)));
         let variables = variables.filter_map(|(name, value)| Some((key_of(&name)?, value)));
         let variables: HashMap<_, _> = variables.filter(|(_, value)| !value.is_empty()).collect();
         let user = match variables.get("userconfig") {

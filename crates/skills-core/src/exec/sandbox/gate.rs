@@ -80,6 +80,11 @@ impl Gate {
         mut self,
         observer: Option<Arc<dyn ProcessObserver>>,
     ) -> io::Result<Option<Init>> {
+        if fs::read_link("/proc/self").is_ok_and(|own| own != Path::new(&std::process::id().to_string())) {
+            return Err(io::Error::other(
+                "`/proc` is that of another PID namespace, so the sandbox cannot be checked",
+            ));
+        }
         let deadline = Instant::now() + LIMIT;
         let mut text = Vec::new();
         let mut process = None;
