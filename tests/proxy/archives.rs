@@ -309,7 +309,7 @@ fn npm_passes_no_settings_of_a_project() {
     command.env("npm_execpath", "/usr/lib/npm/cli.js").env("npm_config_registry", of(&evil));
     let output = command.output().expect("the program runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1.0.0"));
+    assert_eq!(lock(&home)["sources"]["npm:@acme/skills"]["tag"], "1.0.0");
     assert_eq!(evil.server.seen().len(), 0);
 }
 
