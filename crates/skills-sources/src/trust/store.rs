@@ -65,14 +65,24 @@ impl TrustStore {
     /// Returns the decisions for a project. If the file can't be read, a warning is logged and no skill is trusted.
     pub(super) fn load(&self, project: &Path) -> Decisions {
         let file = self.file(project);
-        let why = match state::read::<Decisions>(&file) {
-            Ok(None) => return Decisions::default(),
-            Ok(Some(decisions)) if decisions.v == VERSION => return decisions,
-            Ok(Some(_)) => "another version of this program has written it".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        tracing::warn!("cannot read {}: {why}; you need to approve project skills again", file.display());
-        Decisions { is_unreadable: true, ..Decisions::default() }
+        read(&file).unwrap_or_else(|why| {
+            tracing::warn!("cannot read {}: {why}; you need to approve project skills again", file.display());
+            Decisions { is_unreadable: true, ..Decisions::default() }
+        })
+    }
+
+    /// Changes the decisions for a project. A file that can't be read is kept, because it can contain skills that the user has declined.
+    fn change(
+        &self,
+        project: &Path,
+        change: impl FnOnce(Option<Decisions>) -> Option<Decisions>,
+    ) -> io::Result<()> {
+        let file = self.file(project);
+        if let Err(why) = read(&file) {
+            let why = format!("cannot read {}: {why}; move the file away to decide again", file.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        self.0.change(&file, change)
     }
 
     /// Adds decisions for a project.
@@ -80,8 +90,8 @@ impl TrustStore {
     /// # Errors
     /// Returns an error if the file can't be locked or written. The file is then unchanged.
     pub(super) fn save(&self, project: &Path, more: &Decisions) -> io::Result<()> {
-        self.0.change(&self.file(project), |old: Option<Decisions>| {
-            let mut all = old.filter(|old| old.v == VERSION).unwrap_or_default();
+        self.change(project, |old| {
+            let mut all = old.unwrap_or_default();
             all.add(more);
             all.v = VERSION;
             Some(all)
@@ -95,8 +105,8 @@ impl TrustStore {
     /// # Errors
     /// Returns an error if the file can't be locked or written. The file is then unchanged.
     pub(super) fn revoke(&self, project: &Path, places: &[String]) -> io::Result<()> {
-        self.0.change(&self.file(project), |old: Option<Decisions>| {
-            let mut all = old.filter(|old| old.v == VERSION)?;
+        self.change(project, |old| {
+            let mut all = old?;
             all.revoke(places.iter());
             Some(all)
         })
@@ -107,8 +117,8 @@ impl TrustStore {
     /// # Errors
     /// Returns an error if the file can't be locked or written. The file is then unchanged.
     pub(super) fn add_names(&self, project: &Path, unnamed: &[Unnamed]) -> io::Result<()> {
-        self.0.change(&self.file(project), |old: Option<Decisions>| {
-            let mut all = old.filter(|old| old.v == VERSION)?;
+        self.change(project, |old| {
+            let mut all = old?;
             for Unnamed { place, digest, name } in unnamed {
                 if all.trusts(place, digest) {
                     let mut names =
@@ -119,6 +129,16 @@ impl TrustStore {
             }
             Some(all)
         })
+    }
+}
+
+/// Reads the decisions in a file. Returns the reason if that is not possible.
+fn read(file: &Path) -> Result<Decisions, String> {
+    match state::read::<Decisions>(file) {
+        Ok(None) => Ok(Decisions::default()),
+        Ok(Some(decisions)) if decisions.v == VERSION => Ok(decisions),
+        Ok(Some(_)) => Err("another version of this program has written it".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

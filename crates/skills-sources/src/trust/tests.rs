@@ -333,7 +333,13 @@ fn invalid_files_trust_nothing() {
     for text in ["{", r#"{"v":2,"trusted":{}}"#, "[]"] {
         fs::write(&file, text).unwrap();
         assert_eq!(project.state(), (0, vec!["new"]), "{text}");
+        // The file can contain declined skills, so it is not overwritten. Until the process ends, the decision applies.
+        let other = Trust::new(Some(project.dir.path().join("state")));
+        let unsaved = other.decide(&project.root(), project.sift().unapproved(), true).unsaved;
+        assert!(unsaved.is_some_and(|why| why.contains("move the file away")), "{text}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
     }
+    fs::remove_file(&file).unwrap();
     project.decide(true);
     assert_eq!(project.state(), (1, vec![]));
 }
