@@ -25,7 +25,7 @@ use self::settings::Registry;
 pub(super) use self::settings::Settings;
 use super::{
     access::{Access, Server, Validator, origin, read_to},
-    address::{GitPlace, NPM},
+    address::{GitPlace, NPM, NPM_REGISTRY},
     git::{GitError, mebibytes},
     versions::{LATEST, Range, version},
 };
@@ -62,6 +62,8 @@ pub(super) struct Package<'a> {
     pub(super) registry: String,
     /// True if the `.npmrc` beside the configuration file has chosen the registry.
     is_of_project: bool,
+    /// True if a setting of the user names the registry.
+    is_named: bool,
     pub(super) server: Server,
 }
 
@@ -102,6 +104,7 @@ impl<'a> Package<'a> {
             reference: place.reference.as_deref().unwrap_or(LATEST),
             registry,
             is_of_project,
+            is_named,
             server,
         })
     }
@@ -113,6 +116,13 @@ impl<'a> Package<'a> {
             return origin;
         }
         format!("{origin}#{}", &Sha256::of(self.registry.as_bytes()).to_string()[..32])
+    }
+
+    /// Returns true if new versions of a package that was approved from `recorded` may come from this registry: from the same one, or from
+    /// one that the user has chosen instead of the public one, such as a mirror.
+    pub(super) fn may_follow(&self, recorded: &str) -> bool {
+        let is_chosen = self.is_named && !self.is_of_project;
+        recorded == self.recorded() || recorded == NPM_REGISTRY && is_chosen
     }
 
     /// Returns a note for the user about the registry, because the name of the package doesn't show it.
@@ -236,6 +246,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_package_stays_in_its_registry_or_moves_to_one_of_the_user() {
+        const PRIVATE: &str = "https://npm.example";
+        for (recorded, registry, is_of_project, is_named, expected) in [
+            (PRIVATE, PRIVATE, false, true, true),
+            (PRIVATE, PRIVATE, true, false, true),
+            (PRIVATE, NPM_REGISTRY, false, false, false),
+            (PRIVATE, NPM_REGISTRY, false, true, false),
+            (PRIVATE, "https://npm.example/team", false, true, false),
+            (NPM_REGISTRY, NPM_REGISTRY, false, false, true),
+            (NPM_REGISTRY, PRIVATE, false, true, true),
+            (NPM_REGISTRY, PRIVATE, true, true, false),
+            (NPM_REGISTRY, PRIVATE, true, false, false),
+        ] {
+            let server = Server::new(registry, Vec::new());
+            let registry = registry.to_owned();
+            let package = Package { name: "x", reference: LATEST, registry, is_of_project, is_named, server };
+            assert_eq!(package.may_follow(recorded), expected, "{recorded} {}", package.registry);
+        }
+    }
 
     #[test]
     fn a_version_is_found_by_range_tag_and_number() {

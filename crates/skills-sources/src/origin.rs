@@ -188,9 +188,8 @@ impl Origin<'_> {
 
     /// Returns an error if a package is not in the registry of its approved version.
     fn in_other_registry(&self, package: &Package<'_>) -> Option<GitError> {
-        let actual = package.recorded();
-        let approved = self.origins.registry.clone().filter(|approved| *approved != actual)?;
-        Some(GitError::OtherRegistry { approved, actual })
+        let approved = self.origins.registry.clone().filter(|approved| !package.may_follow(approved))?;
+        Some(GitError::OtherRegistry { approved, actual: package.recorded() })
     }
 
     /// Returns the current version of a place, or `None` if only a fetch can tell. Sends one request.
