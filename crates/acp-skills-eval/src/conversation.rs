@@ -21,6 +21,7 @@ use super::{
     models,
     permission::{Allow, PermissionAnswer},
     transcript::{ToolUse, Transcript, shortened},
+    workspace,
 };
 
 /// The time that an agent has to end a cancelled turn. After it, the agent's process is ended.
@@ -95,7 +96,7 @@ pub(super) async fn converse(
     script: &Script<'_>,
     stop: watch::Receiver<bool>,
 ) -> Conversation {
-    let log = script.message_log.and_then(|path| File::create(path).ok()).map(BufWriter::new);
+    let log = script.message_log.and_then(|path| workspace::create(path).ok()).map(BufWriter::new);
     let mut client = Driver {
         connection,
         script,

@@ -1,7 +1,6 @@
 //! One run: a fresh directory, an agent, one prompt, and the outcome. Failures of the agent are part of the outcome.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -320,8 +319,7 @@ impl Run<'_> {
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), EvaluationError> {
-        let path = self.place.join(name);
-        fs::write(&path, text).map_err(|source| EvaluationError::Unwritable { path, source })
+        workspace::write(&self.place.join(name), text)
     }
 
     fn write_json(&self, name: &str, value: &Value) -> Result<(), EvaluationError> {

@@ -13,7 +13,7 @@
 //! ```
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -301,8 +301,9 @@ fn make(path: &Path) -> Result<(), EvaluationError> {
     fs::create_dir_all(path).map_err(|source| EvaluationError::Unwritable { path: path.to_owned(), source })
 }
 
-/// Writes a file atomically, because the process can be killed at any time.
-fn write(path: &Path, text: &str) -> Result<(), EvaluationError> {
+/// Writes a file atomically, because the process can be killed at any time. A link is replaced and not followed, because a script of
+/// another session could have made it.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), EvaluationError> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(directory).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
@@ -315,6 +316,14 @@ fn write(path: &Path, text: &str) -> Result<(), EvaluationError> {
         file.persist(path).map_err(|error| error.error).map(drop)
     });
     written.map_err(|source| EvaluationError::Unwritable { path: path.to_owned(), source })
+}
+
+/// Creates a file, and replaces one or a link that is there.
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => File::create_new(path),
+    }
 }
 
 pub(super) fn write_json(path: &Path, value: &Value) -> Result<(), EvaluationError> {
@@ -338,4 +347,25 @@ pub(super) fn read_json(path: &Path) -> Result<Value, EvaluationError> {
     let unreadable = |source| EvaluationError::Unreadable { path: path.to_owned(), source };
     let text = read_text(path).map_err(unreadable)?;
     serde_json::from_str(&text).map_err(|error| unreadable(error.into()))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// A script that runs beside the evaluation can make links in its directory.
+    #[test]
+    fn links_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = dir.path().join("mine");
+        let link = dir.path().join("transcript.md");
+        let writes: [&dyn Fn(); 2] = [&|| write(&link, "new").unwrap(), &|| drop(create(&link).unwrap())];
+        for write in writes {
+            fs::write(&mine, "old").unwrap();
+            std::os::unix::fs::symlink(&mine, &link).unwrap();
+            write();
+            assert_eq!(fs::read_to_string(&mine).unwrap(), "old");
+            fs::remove_file(&link).unwrap();
+        }
+    }
 }

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use skills_sources::disk::{self, bounded, error_text, leftovers, private, shorten_home};
+use skills_sources::disk::{self, Resolved, bounded, error_text, leftovers, private, shorten_home};
 use tempfile::{Builder, NamedTempFile};
 
 /// The prefix of the names of staged files. Six random characters follow.
@@ -28,7 +28,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 pub struct SettingsFile {
     path: PathBuf,
     /// The file that `path` points to, after symbolic links.
-    target: PathBuf,
+    target: Resolved,
     /// The content that was read. `None` if there was no file.
     read: Option<Vec<u8>>,
     permissions: Option<Permissions>,
@@ -94,23 +94,20 @@ impl SettingsFile {
     /// too large, and [`FileError::Read`] if it is not a regular file or cannot be read.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let failed = |source| FileError::Read { path: path.to_owned(), source };
-        let target = match dunce::canonicalize(path) {
-            Ok(target) => target,
+        match dunce::canonicalize(path) {
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return match fs::read_link(path) {
-                    Ok(target) => Err(FileError::Dangling { path: path.to_owned(), target }),
-                    Err(_) => Ok(Self {
-                        path: path.to_owned(),
-                        target: path.to_owned(),
-                        read: None,
-                        permissions: None,
-                    }),
-                };
+                if let Ok(target) = fs::read_link(path) {
+                    return Err(FileError::Dangling { path: path.to_owned(), target });
+                }
+                let target = Resolved::new(path).map_err(failed)?;
+                return Ok(Self { path: path.to_owned(), target, read: None, permissions: None });
             }
             Err(error) => return Err(failed(error)),
-        };
-        let metadata = fs::metadata(&target).map_err(failed)?;
-        let bytes = bounded::read(&target, MAX_BYTES).map_err(|error| match error.kind() {
+        }
+        let target = Resolved::new(path).map_err(failed)?;
+        let metadata = fs::metadata(target.path()).map_err(failed)?;
+        let bytes = bounded::read(target.path(), MAX_BYTES).map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => FileError::TooLong(path.to_owned()),
             _ => failed(error),
         })?;
@@ -129,7 +126,7 @@ impl SettingsFile {
 
     /// Returns the path of the file itself, after symbolic links.
     pub fn target(&self) -> &Path {
-        &self.target
+        self.target.path()
     }
 
     /// Replaces the content of the file, or removes the file if `bytes` is `None`. The owner and the permissions are kept.
@@ -148,20 +145,20 @@ impl SettingsFile {
         }
         let Some(bytes) = bytes else {
             self.check_unchanged()?;
-            return fs::remove_file(&self.target).map_err(failed);
+            return self.target.within(|_, target| fs::remove_file(target)).map_err(failed);
         };
-        let dir = self.target.parent().unwrap_or(Path::new("."));
-        private::create_dir(dir).map_err(failed)?;
-        remove_leftovers(dir);
-        let staged =
-            private::create_dir(staging).and_then(|()| self.stage(bytes, staging)).map_err(failed)?;
-        let put = match self.put(staged)? {
-            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-                self.put(self.stage(bytes, dir).map_err(failed)?)?
+        let put = self.target.within(|dir, target| {
+            remove_leftovers(dir);
+            let staged = private::create_dir(staging).and_then(|()| self.stage(bytes, staging))?;
+            match self.put(staged, target) {
+                Ok(Err(error)) if error.kind() == io::ErrorKind::CrossesDevices => {
+                    let staged = self.stage(bytes, dir)?;
+                    Ok(self.put(staged, target))
+                }
+                put => Ok(put),
             }
-            put => put,
-        };
-        put.map_err(|error| match error.kind() {
+        });
+        put.map_err(failed)??.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => FileError::Changed(self.path.clone()),
             _ => failed(error),
         })
@@ -174,28 +171,28 @@ impl SettingsFile {
         new.write_all(bytes)?;
         if let Some(permissions) = &self.permissions {
             // This comes first, because it can change the permissions.
-            private::copy_owner(new.as_file(), &self.target)?;
+            private::copy_owner(new.as_file(), self.target.path())?;
             new.as_file().set_permissions(permissions.clone())?;
         }
         new.as_file().sync_all()?;
         Ok(new)
     }
 
-    /// Puts a staged file in the place of the settings.
-    fn put(&self, staged: NamedTempFile) -> Result<io::Result<()>, FileError> {
+    /// Puts a staged file in the place of the settings, which is `target`.
+    fn put(&self, staged: NamedTempFile, target: &Path) -> Result<io::Result<()>, FileError> {
         // Do this as late as possible, because there is no way to replace a file only if its content is the same.
         self.check_unchanged()?;
         let put = if self.read.is_some() {
-            disk::replace(staged, &self.target)
+            disk::replace(staged, target)
         } else {
-            staged.persist_noclobber(&self.target).map(drop).map_err(|error| error.error)
+            staged.persist_noclobber(target).map(drop).map_err(|error| error.error)
         };
         Ok(put)
     }
 
     fn check_unchanged(&self) -> Result<(), FileError> {
         let now = Self::read(&self.path).map_err(|_| FileError::Changed(self.path.clone()))?;
-        let is_same = now.read == self.read && now.target == self.target;
+        let is_same = now.read == self.read && now.target.path() == self.target.path();
         if is_same { Ok(()) } else { Err(FileError::Changed(self.path.clone())) }
     }
 }
@@ -264,6 +261,29 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1 + mine.len());
         assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1);
         assert_eq!(fs::read(&path).unwrap(), b"two");
+    }
+
+    /// A sandboxed script in the project can exchange a directory for a link to one of the user's.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_directory_that_becomes_a_link_is_not_followed() {
+        for has_file in [true, false] {
+            let dir = tempfile::tempdir().unwrap();
+            let at = |path: &str| dir.path().join(path);
+            for path in ["state", "home", "project/.cursor"] {
+                fs::create_dir_all(at(path)).unwrap();
+            }
+            if has_file {
+                fs::write(at("home/mcp.json"), "old").unwrap();
+                fs::write(at("project/.cursor/mcp.json"), "old").unwrap();
+            }
+            let file = SettingsFile::read(&at("project/.cursor/mcp.json")).unwrap();
+            fs::rename(at("project/.cursor"), at("project/moved")).unwrap();
+            std::os::unix::fs::symlink(at("home"), at("project/.cursor")).unwrap();
+            assert!(file.replace(Some(b"new"), &at("state")).is_err());
+            let mine = fs::read_to_string(at("home/mcp.json")).ok();
+            assert_eq!(mine.as_deref(), has_file.then_some("old"));
+        }
     }
 
     #[test]

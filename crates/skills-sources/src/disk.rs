@@ -16,6 +16,8 @@
 //! | [`error_text()`] | the text of a system's error |
 
 pub mod bounded;
+#[cfg_attr(not(target_os = "linux"), path = "disk/held/by_path.rs")]
+mod held;
 pub mod home;
 pub mod leftovers;
 pub mod locations;

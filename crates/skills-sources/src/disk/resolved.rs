@@ -1,18 +1,24 @@
 //! [`Resolved`]: a file that is read, changed and written again.
 
 use std::{
+    ffi::OsStr,
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
 
-use super::{private, replace};
+use tempfile::NamedTempFile;
 
-/// The path of a file after symbolic links. Links are followed only once: if another process exchanges the file for a link after it was
-/// read, its new content must not be written to the target of this link.
-#[derive(Debug, Clone)]
+use super::{held::HeldDirectory, private, replace};
+
+/// The path of a file after symbolic links. Links are followed only once, and the directory stays open on Linux: if another process
+/// exchanges the file or a directory in its path for a link after the file was read, the new content must not be written to the target of
+/// this link.
+#[derive(Debug)]
 pub struct Resolved {
     path: PathBuf,
+    /// `None` if the directory doesn't exist.
+    directory: Option<HeldDirectory>,
 }
 
 impl Resolved {
@@ -20,7 +26,7 @@ impl Resolved {
     ///
     /// # Errors
     /// Returns an error if the path is a symbolic link to a file that doesn't exist, because its target may just be on a disk that is not
-    /// mounted.
+    /// mounted, and if its directory can't be opened.
     pub fn new(path: &Path) -> io::Result<Self> {
         let path = match dunce::canonicalize(path) {
             Ok(path) => path,
@@ -30,12 +36,11 @@ impl Resolved {
                     format!("symbolic link target does not exist: {error}"),
                 ));
             }
-            Err(_) => match (dunce::canonicalize(parent(path)), path.file_name()) {
-                (Ok(parent), Some(name)) => parent.join(name),
-                _ => std::path::absolute(path)?,
-            },
+            Err(_) => without_links(&std::path::absolute(path)?),
         };
-        Ok(Self { path })
+        let parent = parent(&path);
+        let directory = if parent.is_dir() { Some(HeldDirectory::open(parent)?) } else { None };
+        Ok(Self { path, directory })
     }
 
     /// Returns the path.
@@ -47,20 +52,45 @@ impl Resolved {
     /// created if it doesn't exist.
     ///
     /// # Errors
-    /// Returns the system's error if the file can't be written, and an error if its directory was replaced by a link.
+    /// Returns the system's error if the file can't be written, and an error if its directory was replaced.
     pub fn write(&self, text: &str) -> io::Result<()> {
+        self.within(|directory, target| {
+            let mut file = NamedTempFile::new_in(directory)?;
+            file.write_all(text.as_bytes())?;
+            // This fails for files that are shared with other users.
+            let _ = private::copy_owner(file.as_file(), target);
+            private::copy_permissions(file.as_file(), target)?;
+            replace(file, target)
+        })
+    }
+
+    /// Calls `change` with paths of the directory and of the file. The directory is created if it doesn't exist.
+    ///
+    /// # Errors
+    /// Returns the error of `change`, the system's error if the directory can't be created, and an error if it was replaced.
+    pub fn within<T>(&self, change: impl FnOnce(&Path, &Path) -> io::Result<T>) -> io::Result<T> {
         let parent = parent(&self.path);
-        private::create_dir(parent)?;
-        let mut file = tempfile::NamedTempFile::new_in(parent)?;
-        // From here on, the new file can't be moved if the path of the directory leads elsewhere.
-        if dunce::canonicalize(file.path())?.parent() != Some(parent) {
+        let created = match &self.directory {
+            Some(_) => None,
+            None => {
+                private::create_dir(parent)?;
+                Some(HeldDirectory::open(parent)?)
+            }
+        };
+        let directory = self.directory.as_ref().or(created.as_ref()).expect("one of both exists");
+        if dunce::canonicalize(directory.path())? != parent {
             return Err(io::Error::other("its directory was replaced by a link"));
         }
-        file.write_all(text.as_bytes())?;
-        // This fails for files that are shared with other users.
-        let _ = private::copy_owner(file.as_file(), &self.path);
-        private::copy_permissions(file.as_file(), &self.path)?;
-        replace(file, &self.path)
+        change(directory.path(), &directory.file(self.path.file_name().unwrap_or(OsStr::new("."))))
+    }
+}
+
+/// Follows the links in the part of a path that exists.
+fn without_links(path: &Path) -> PathBuf {
+    let existing = path.ancestors().find_map(|above| Some((dunce::canonicalize(above).ok()?, above)));
+    match existing.and_then(|(real, above)| Some(real.join(path.strip_prefix(above).ok()?))) {
+        Some(real) => real,
+        None => path.to_owned(),
     }
 }
 
