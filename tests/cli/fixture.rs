@@ -1,12 +1,13 @@
 //! A temporary home directory with skills, and the output of the program in it.
 
 use std::{
-    fs,
+    fs, io,
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
 
 use expect_test::Expect;
+use skills_sources::disk::error_text;
 use tempfile::TempDir;
 
 /// A home directory with one skill, a directory with two skills, and an empty directory.
@@ -57,10 +58,27 @@ impl Fixture {
         let decode = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let text = format!("{}{}", decode(&output.stdout), decode(&output.stderr));
         let code = output.status.code().unwrap_or(-1);
-        format!("{text}exit {code}\n").replace(self.dir.to_str().unwrap(), "…").replace('\\', "/")
+        as_on_linux(&format!("{text}exit {code}\n").replace(self.dir.to_str().unwrap(), "…"))
     }
 
     pub(crate) fn check(&self, arguments: &[&str], expected: Expect) {
         expected.assert_eq(&self.output(arguments));
     }
+}
+
+/// Translates output on Windows to that on Linux: the separators and quotes of paths, and the error for a missing file.
+pub(crate) fn as_on_linux(text: &str) -> String {
+    if !cfg!(windows) {
+        return text.to_owned();
+    }
+    let mut text = text.replace('\\', "/");
+    // A missing directory in a path has an error of its own.
+    for number in [2, 3] {
+        let error = error_text(&io::Error::from_raw_os_error(number));
+        text = text.replace(&error, "no such file or directory");
+    }
+    // Paths in commands are quoted because of their separators.
+    let mut parts = text.split("'…");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "…" + &part.replacen('\'', "", 1))
 }

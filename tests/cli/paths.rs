@@ -31,10 +31,13 @@ fn home_directories_in_paths_are_expanded() {
     let output = fixture.output(&["check", "~/skills"]);
     assert!(output.contains("1 skill checked"), "{output}");
     let output = fixture.output(&["--skills", "skills", "--", "~/bin/agent", "~/x"]);
-    assert!(output.contains("agent not found: ~/bin/agent"), "{output}");
+    // On Windows, messages don't use `~`.
+    let home = if cfg!(windows) { "…/home" } else { "~" };
+    assert!(output.contains(&format!("agent not found: {home}/bin/agent")), "{output}");
     let output = fixture.output(&["list", "skills", "--log-file", "~/nowhere/log"]);
     assert!(
-        output.starts_with("error: cannot write log: ") && output.ends_with(": ~/nowhere/log\nexit 2\n"),
+        output.starts_with("error: cannot write log: ")
+            && output.ends_with(&format!(": {home}/nowhere/log\nexit 2\n")),
         "{output}"
     );
 }

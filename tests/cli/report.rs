@@ -9,6 +9,8 @@ use std::{
 
 use expect_test::expect;
 
+use crate::fixture::as_on_linux;
+
 const EVENTS: &str = r#"{"v":1,"time":"2026-11-22T08:00:00Z","event":"session_started","how":"new","agent":"x","proxy":"0.1.0","skills":["pdf","review","slides"],"session":"s"}
 {"v":1,"time":"2026-11-22T08:00:01Z","event":"skill_activated","skill":"pdf","path":"/s/pdf/SKILL.md","by":"model","tokens":100,"outcome":"ok","bytes":400,"ms":1.25,"session":"s"}
 {"v":1,"time":"2026-11-22T08:00:02Z","event":"skill_activated","skill":"pdf","path":"/s/pdf/SKILL.md","by":"user","tokens":100,"outcome":"ok","bytes":400,"ms":0.75,"session":"s"}
@@ -90,7 +92,7 @@ fn no_events() {
     let output = report(dir.path(), &["missing.jsonl"], "");
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        String::from_utf8_lossy(&output.stderr)
+        as_on_linux(&String::from_utf8_lossy(&output.stderr))
             .contains("cannot read: no such file or directory: missing.jsonl")
     );
     assert_eq!(report(dir.path(), &[], "").status.code(), Some(2));
@@ -110,7 +112,7 @@ fn an_html_page() {
     let output = report(dir.path(), &["a.jsonl", "--html", "none/out.html"], "");
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        String::from_utf8_lossy(&output.stderr)
+        as_on_linux(&String::from_utf8_lossy(&output.stderr))
             .contains("cannot write page: no such file or directory: none/out.html")
     );
 }

@@ -89,10 +89,9 @@ fn paths_sources_and_editors() {
         (&["setup", "agents"], &["setup --agents", "!emacs"]),
     ]);
     // The address of a source that can't be fetched is not a path to check.
-    check(&[(
-        &["try", "--source", "git+file:///nowhere"],
-        &["`git+file:///nowhere` are not available", "!acp-skills-proxy check"],
-    )]);
+    let address = if cfg!(windows) { "git+file:///C:/nowhere" } else { "git+file:///nowhere" };
+    let unavailable = format!("`{address}` are not available");
+    check(&[(&["try", "--source", address], &[&unavailable, "!acp-skills-proxy check"])]);
 }
 
 #[test]

@@ -24,7 +24,7 @@
 //! | `endless`, `flood FILE`, `deaf FILE`, `calls`, `values` | sends more than is kept, see [`flood`] |
 //!
 //! If the prompt asks for grades, the agent answers according to its argument. With `writer:LOG:TEXT`, it answers each prompt with
-//! TEXT as a description.
+//! TEXT as a description, which must not contain a `:`.
 
 mod flood;
 
@@ -123,7 +123,9 @@ struct Agent {
 impl Agent {
     /// Follows the orders and returns the result of the turn, or `None` if the agent refuses.
     fn obey(&mut self, text: &str) -> Option<Value> {
-        if let Some((log, answer)) = self.grades.strip_prefix("writer:").and_then(|rest| rest.split_once(':'))
+        // On Windows, the path of the log contains a `:`.
+        if let Some((log, answer)) =
+            self.grades.strip_prefix("writer:").and_then(|rest| rest.rsplit_once(':'))
         {
             write_description(log, answer, text);
             return Some(json!({ "stopReason": "end_turn" }));

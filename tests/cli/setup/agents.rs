@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use expect_test::expect;
 
 use super::ZED;
-use super::machine::{Machine, PROGRAM, ZED_FILE, copy};
+use super::machine::{Machine, PROGRAM, ZED_FILE, copy, here};
 
 #[test]
 fn unknown_names() {
@@ -180,7 +180,8 @@ fn agents_by_identifier() {
     let machine = Machine::new();
     let printed = machine.output(&["setup", "--agents"]);
     let claude = printed.lines().find(|line| line.starts_with("claude-acp ")).unwrap();
-    assert!(claude.contains("npx --prefix / -y @agentclientprotocol/claude-agent-acp"), "{claude}");
+    let command = here("npx --prefix / -y @agentclientprotocol/claude-agent-acp");
+    assert!(claude.contains(&command), "{claude}");
     // `--agent gemini` should run the same command.
     machine.program(
         "gemini",

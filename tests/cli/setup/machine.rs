@@ -145,15 +145,24 @@ pub(super) fn here(text: &str) -> String {
         // On Windows, these paths are different, and we don't use `~` for the home directory.
         .replace("…/home/", "~/")
         .replace("~/.config/zed/", "~/AppData/Roaming/Zed/")
+        .replace("~/.config/goose/", "~/AppData/Roaming/Block/goose/config/")
         .replace("~/.config/", "~/AppData/Roaming/")
+        .replace("~/AppData/Roaming/opencode/", "~/.config/opencode/")
         .replace("~/.local/state/", "~/AppData/Local/")
         .replace("~/", "…/home/")
+        // This directory can only be changed by administrators.
+        .replace("--prefix / ", "--prefix C:/Windows ")
+        .replace("\"/\"", "\"C:/Windows\"")
         // On Windows, programs started from the desktop see the same `PATH` as those in a terminal, so the full path isn't
         // needed.
         .replace("\"…/bin/npx\"", "\"npx\"")
         .replace("No such file or directory (os error 2)", "program not found");
     let lines = text.split_inclusive('\n');
-    lines.filter(|line| !line.contains("may not be in the PATH of your editor")).collect()
+    let lines = lines.filter(|line| !line.contains("may not be in the PATH of your editor"));
+    // The directories from which an agent loads skills itself have the same names everywhere.
+    let own_skills =
+        |line: &str| if line.contains(" itself") { line.replace("…/home/", "~/") } else { line.to_owned() };
+    lines.map(own_skills).collect()
 }
 
 /// Removes the spaces between columns, because the widths of columns depend on paths.

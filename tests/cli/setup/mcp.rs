@@ -4,7 +4,7 @@ use std::fs;
 
 use expect_test::expect;
 
-use super::machine::{Machine, PROGRAM};
+use super::machine::{Machine, PROGRAM, ZED_FILE};
 
 const CODEX: &str = "home/.codex/config.toml";
 
@@ -86,7 +86,8 @@ fn settings_of_each_client() {
         let output = machine.output(&["setup", "mcp", client, "--skills", "home/.agents/skills", "--yes"]);
         assert!(output.ends_with("exit 0\n"), "{client}: {output}");
         let text = machine.read(file);
-        let program = serde_json::Value::from(PROGRAM).to_string();
+        let program = dunce::canonicalize(PROGRAM).unwrap();
+        let program = serde_json::Value::from(program.to_str().unwrap()).to_string();
         for part in [expected, &program, "\"--skills\"", "\"mcp\""] {
             assert!(text.contains(part), "{client}: {part} in {text}");
         }
@@ -278,10 +279,9 @@ fn a_file_that_the_user_has_removed_is_not_created_again() {
     for before in [None, Some("{\"a\": 1}\n")] {
         let gemini: &[&str] = &["setup", "mcp", "gemini"];
         let zed: &[&str] = &["setup", "zed"];
-        for (target, agent, file) in [
-            (gemini, &[][..], "home/.gemini/settings.json"),
-            (zed, &["--agent", "claude"], "home/.config/zed/settings.json"),
-        ] {
+        for (target, agent, file) in
+            [(gemini, &[][..], "home/.gemini/settings.json"), (zed, &["--agent", "claude"], ZED_FILE)]
+        {
             let machine = Machine::new();
             if let Some(before) = before {
                 machine.write(file, before);

@@ -137,9 +137,9 @@ fn files_of_the_proxy() {
     let written: serde_json::Value = serde_json::from_str(&machine.read(ZED_FILE)).unwrap();
     let entry = written["agent_servers"].as_object().unwrap().values().next().unwrap().clone();
     let words: Vec<_> = entry["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    let path = |name: &str| machine.path(name).to_str().unwrap().to_owned();
-    let expected =
-        ["--discover", "user", "--log-file", &path("log"), "--events", &path("home/events.jsonl"), "--"];
+    let (log, events) = (machine.path("log"), machine.path("home").join("events.jsonl"));
+    let (log, events) = (log.to_str().unwrap(), events.to_str().unwrap());
+    let expected = ["--discover", "user", "--log-file", log, "--events", events, "--"];
     assert_eq!(&words[..7], &expected);
 }
 
