@@ -401,7 +401,9 @@ fn a_thousand_roots() {
     roots.open(&mut fixture, "repo", &list);
     let time = started.elapsed();
     assert_eq!(names(&fixture.editor.menu()).len(), 12);
-    assert!(time.as_secs() < 10, "{time:?}");
+    // Files are slow in Wine.
+    let limit = if crate::is_wine() { 60 } else { 10 };
+    assert!(time.as_secs() < limit, "{time:?}");
     roots.skill("repo/packages/p7/.skills/late", "Late.");
     fixture.wait_for_command("late");
     fixture.finish();

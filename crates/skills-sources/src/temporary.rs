@@ -112,6 +112,22 @@ mod tests {
 
     use super::*;
 
+    /// Opens a directory in a way that its time can be changed.
+    fn open(dir: &Path) -> File {
+        #[cfg(windows)]
+        {
+            use std::os::windows::fs::OpenOptionsExt;
+            const FILE_WRITE_ATTRIBUTES: u32 = 0x100;
+            // Only with this flag, Windows opens a directory.
+            const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
+            let mut options = File::options();
+            options.access_mode(FILE_WRITE_ATTRIBUTES).custom_flags(FILE_FLAG_BACKUP_SEMANTICS);
+            options.open(dir).unwrap()
+        }
+        #[cfg(not(windows))]
+        File::open(dir).unwrap()
+    }
+
     /// A process that has not ended may just be showing its directory.
     #[test]
     fn one_directory_of_an_ended_process_is_kept() {
@@ -153,8 +169,7 @@ mod tests {
         }
         all.truncate(2);
         let age = |number: usize, age: Duration| {
-            let dir = File::open(&paths[number]).unwrap();
-            let _ = dir.set_modified(SystemTime::now() - age);
+            let _ = open(&paths[number]).set_modified(SystemTime::now() - age);
         };
         for number in [0, 1, 3] {
             age(number, Duration::from_mins(2));

@@ -76,7 +76,8 @@ fn told(fixture: &mut Fixture) -> String {
         }
         _ => out,
     };
-    unmarked(texts(out.agent())[0]).to_owned()
+    let told = unmarked(texts(out.agent())[0]);
+    if cfg!(windows) { told.replace('\\', "/") } else { told.to_owned() }
 }
 
 #[test]

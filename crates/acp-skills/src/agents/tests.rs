@@ -32,10 +32,11 @@ fn rows_are_complete_and_names_are_unique() {
 
 #[test]
 fn an_agent_is_started_by_its_program_or_its_package() {
+    let npx = format!("npx --prefix {ROOT} -y");
     for (name, installed, expected) in [
-        ("claude-acp", &["npx"][..], "npx --prefix / -y @agentclientprotocol/claude-agent-acp"),
+        ("claude-acp", &["npx"][..], &*format!("{npx} @agentclientprotocol/claude-agent-acp")),
         ("Claude", &["npx", "claude-agent-acp"], "claude-agent-acp"),
-        ("gemini", &["npx"], "npx --prefix / -y @google/gemini-cli --acp"),
+        ("gemini", &["npx"], &format!("{npx} @google/gemini-cli --acp")),
         ("copilot", &["npx", "copilot"], "copilot --acp"),
         ("kimi", &["uvx"], "uvx --from kimi-cli kimi acp"),
         ("goose", &["goose"], "goose acp"),

@@ -6,13 +6,18 @@ use skills_core::set::REFUSED_BY_POLICY;
 
 use super::*;
 
+/// Makes paths absolute on Windows.
+fn here(text: &str) -> String {
+    if cfg!(windows) { text.replace("/opt/", "C:/opt/").replace("/etc/", "C:/etc/") } else { text.to_owned() }
+}
+
 /// Narrows a configuration with a policy. Returns the configuration and the refusals.
 fn narrowed(policy: &str, config: &str) -> (Config, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("policy.yaml");
-    std::fs::write(&file, policy).unwrap();
+    std::fs::write(&file, here(policy)).unwrap();
     let policy = Policy::check(&file).unwrap();
-    let mut config = Config::parse(config, Path::new("/base")).unwrap();
+    let mut config = Config::parse(&here(config), Path::new("/base")).unwrap();
     let refused = narrow(&mut config, &policy);
     for skipped in &refused {
         let finding = &skipped.diagnostics[0];

@@ -69,6 +69,8 @@ fn interpreters_read_no_configuration_of_a_project() {
 }
 
 /// Otherwise, ts-node would load a compiler of the project.
+/// Joined paths have other separators on Windows.
+#[cfg(unix)]
 #[test]
 fn ts_node_uses_the_compiler_beside_it() {
     for (program, compiler, expected) in [
