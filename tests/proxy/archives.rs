@@ -235,11 +235,11 @@ fn a_package_is_updated_within_its_range() {
     home.write(&config, &json!({ "sources": [address] }).to_string());
     home.write(&home.path("project/.npmrc"), &format!("@acme:registry={url}\n"));
     let update = ["update", "--config", config.to_str().expect("text"), "--yes"];
-    assert!(!home.printed(&update).contains("names the registry"));
+    assert!(!home.printed(&update).contains("settings of the project"));
     home.write(&home.path("home/.npmrc"), &format!("{host}:_authToken=very-secret\n"));
     fs::remove_file(config.with_file_name("skills.lock")).expect("a file");
     let shown = home.printed(&update);
-    assert!(shown.contains(".npmrc` beside the configuration file names the registry"), "{shown}");
+    assert!(shown.contains("settings of the project, such as its `.npmrc`, name the registry"), "{shown}");
     // Headers can be secrets, which are meant for the user's own registry.
     let headers = json!([{ "source": address, "headers": { "X-Token": "very-secret" } }]);
     home.write(&config, &json!({ "sources": headers }).to_string());
@@ -309,7 +309,22 @@ fn npm_passes_no_settings_of_a_project() {
     command.env("npm_execpath", "/usr/lib/npm/cli.js").env("npm_config_registry", of(&evil));
     let output = command.output().expect("the program runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(lock(&home)["sources"]["npm:@acme/skills"]["tag"], "1.0.0");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("settings of the project"), "{said}");
+    // They are those of a project, so the user's secrets are not sent there.
+    home.write(
+        &home.path("secret.yaml"),
+        &json!({ "sources": [
+        { "source": "npm:@acme/skills", "headers": { "X-Token": "very-secret" } }] })
+        .to_string(),
+    );
+    evil.server.seen();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+    command.args(["update", "--yes", "--config"]).arg(home.path("secret.yaml")).envs(home.variables());
+    command.env("npm_execpath", "/usr/lib/npm/cli.js").env("npm_config_registry", of(&evil));
+    let output = command.output().expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot send `headers`"), "{said}");
     assert_eq!(evil.server.seen().len(), 0);
 }
 

@@ -6,6 +6,7 @@
 use std::{
     ffi::OsString,
     fs, io,
+    os::unix::fs::MetadataExt,
     path::{Component, Path, PathBuf},
 };
 
@@ -17,8 +18,17 @@ const MAX_LINKS: usize = 40;
 pub struct Followed {
     /// The canonical path.
     pub path: PathBuf,
-    /// The links that were followed. The directory of each is canonical.
-    pub links: Vec<PathBuf>,
+    /// The links that were followed.
+    pub links: Vec<Link>,
+}
+
+/// A symbolic link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// The path of the link, in a directory with a canonical path.
+    pub path: PathBuf,
+    /// The user id of its owner.
+    pub owner: u32,
 }
 
 /// Follows all links in an absolute path.
@@ -35,7 +45,8 @@ pub fn follow(path: &Path) -> io::Result<Followed> {
             Some(Component::ParentDir) => drop(path_so_far.pop()),
             Some(Component::Normal(name)) => {
                 let next = path_so_far.join(name);
-                if !fs::symlink_metadata(&next)?.is_symlink() {
+                let metadata = fs::symlink_metadata(&next)?;
+                if !metadata.is_symlink() {
                     path_so_far = next;
                     continue;
                 }
@@ -43,7 +54,8 @@ pub fn follow(path: &Path) -> io::Result<Followed> {
                     return Err(io::Error::other("too many symbolic links"));
                 }
                 rest.extend(parts(&fs::read_link(&next)?));
-                links.push(next);
+                // Don't look at the link again, because it can be exchanged at any time.
+                links.push(Link { path: next, owner: metadata.uid() });
             }
             _ => {}
         }
@@ -66,6 +78,7 @@ mod tests {
     fn links_are_followed_like_the_system_does() {
         let dir = tempfile::tempdir().unwrap();
         let dir = fs::canonicalize(dir.path()).unwrap();
+        let owner = fs::metadata(&dir).unwrap().uid();
         fs::create_dir_all(dir.join("a/b")).unwrap();
         for (target, link) in [
             ("a/b", "plain"),
@@ -87,7 +100,7 @@ mod tests {
         ] {
             let expected = Followed {
                 path: fs::canonicalize(dir.join(path)).unwrap(),
-                links: links.iter().map(|link| dir.join(link)).collect(),
+                links: links.iter().map(|link| Link { path: dir.join(link), owner }).collect(),
             };
             assert_eq!(follow(&dir.join(path)).unwrap(), expected, "{path}");
         }

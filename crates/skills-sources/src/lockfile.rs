@@ -41,7 +41,7 @@ use crate::{
 pub const LOCK_NAME: &str = "skills.lock";
 const VERSION: u32 = 1;
 /// The maximum size of a lock file, in bytes.
-const MAX_BYTES: u64 = 32 * 1024 * 1024;
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
 /// The maximum length of a tag or of the URL of a registry, in bytes.
 const MAX_TEXT_BYTES: usize = 2_048;
 

@@ -80,8 +80,7 @@ impl<'a> Package<'a> {
         if is_of_project && !access.headers.is_empty() {
             // They can be secrets that are meant for the user's registry.
             let why = format!(
-                "cannot send `headers` to `{}`, which the `.npmrc` beside the configuration file names; add this registry to your \
-                 own `.npmrc`",
+                "cannot send `headers` to `{}`, which settings of the project name; add this registry to your own `.npmrc`",
                 shown(&origin(&registry))
             );
             return Err(GitError::Package(why));
@@ -130,7 +129,7 @@ impl<'a> Package<'a> {
         let registry = origin(&self.registry);
         let registry = shown(&registry);
         if self.is_of_project {
-            format!("`.npmrc` beside the configuration file names the registry `{registry}`")
+            format!("settings of the project, such as its `.npmrc`, name the registry `{registry}`")
         } else {
             format!("the package comes from the registry `{registry}`")
         }

@@ -185,12 +185,18 @@ impl SkillArgs {
 /// projects. If the source was named before, the decisions about it in the user's own lock file stay.
 fn entry_of(source: String, config: &Config) -> SourceEntry {
     let address = Address::parse(&source).ok();
-    let is_same = |entry: &&SourceEntry| match &address {
-        Some(address) => entry.has_source_of(address),
-        None => entry.source.trim() == source.trim(),
+    // The closest entry comes first, because a file can have a source in several ranges of versions.
+    let is_same: [&dyn Fn(&&SourceEntry) -> bool; 4] = [
+        &|entry| entry.source.trim() == source.trim(),
+        &|entry| address.as_ref().is_some_and(|address| entry.is_at(address)),
+        &|entry| address.as_ref().is_some_and(|address| entry.has_place_of(address)),
+        &|entry| address.as_ref().is_some_and(|address| entry.has_source_of(address)),
+    ];
+    let of_file = is_same.iter().find_map(|is_same| config.sources.iter().find(is_same).cloned());
+    let of_projects = || {
+        let entry = is_same.iter().find_map(|is_same| config.all_sources().find(is_same))?;
+        Some(entry.clone().without_filters())
     };
-    let of_file = config.sources.iter().find(is_same).cloned();
-    let of_projects = || Some(config.all_sources().find(is_same)?.clone().without_filters());
     let Some(entry) = of_file.or_else(of_projects) else { return SourceEntry::new(source) };
     let was_named = LockFile::read(&user_lock()).is_ok_and(|lock| lock.get(source.trim()).is_some());
     if was_named { entry.in_own_lock(source) } else { entry }

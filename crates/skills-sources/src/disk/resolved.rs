@@ -4,7 +4,7 @@ use std::{
     ffi::OsStr,
     fs,
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use tempfile::NamedTempFile;
@@ -70,12 +70,11 @@ impl Resolved {
     /// Returns the error of `change`, the system's error if the directory can't be created, and an error if it was replaced.
     pub fn within<T>(&self, change: impl FnOnce(&Path, &Path) -> io::Result<T>) -> io::Result<T> {
         let parent = parent(&self.path);
-        let created = match &self.directory {
-            Some(_) => None,
-            None => {
-                private::create_dir(parent)?;
-                Some(HeldDirectory::open(parent)?)
-            }
+        let created = if self.directory.is_none() {
+            private::create_dir(parent)?;
+            Some(HeldDirectory::open(parent)?)
+        } else {
+            None
         };
         let directory = self.directory.as_ref().or(created.as_ref()).expect("one of both exists");
         if dunce::canonicalize(directory.path())? != parent {
@@ -88,10 +87,14 @@ impl Resolved {
 /// Follows the links in the part of a path that exists.
 fn without_links(path: &Path) -> PathBuf {
     let existing = path.ancestors().find_map(|above| Some((dunce::canonicalize(above).ok()?, above)));
-    match existing.and_then(|(real, above)| Some(real.join(path.strip_prefix(above).ok()?))) {
-        Some(real) => real,
-        None => path.to_owned(),
+    let Some((mut real, above)) = existing else { return path.to_owned() };
+    for part in path.strip_prefix(above).into_iter().flat_map(Path::components) {
+        match part {
+            Component::ParentDir => drop(real.pop()),
+            part => real.push(part),
+        }
     }
+    real
 }
 
 fn parent(path: &Path) -> &Path {
@@ -126,9 +129,16 @@ mod tests {
             (fs::read_link(&link).unwrap(), fs::read_to_string(&file).unwrap()),
             (file, "x".to_owned())
         );
-        let new = dir.path().join("new/file");
-        write(&new, "y").unwrap();
-        assert_eq!(fs::read_to_string(new).unwrap(), "y");
+        symlink(dir.path().join("dotfiles"), dir.path().join("home")).unwrap();
+        for (path, expected) in [
+            ("new/file", "new/file"),
+            ("home/new/sub/file", "dotfiles/new/sub/file"),
+            ("missing/../other/file", "other/file"),
+            ("home/missing/../file2", "dotfiles/file2"),
+        ] {
+            write(&dir.path().join(path), path).unwrap();
+            assert_eq!(fs::read_to_string(dir.path().join(expected)).unwrap(), path);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::{io, time::Duration};
 
+use parking_lot::Mutex;
 use skills_core::SkillName;
 
 use super::{
@@ -22,6 +23,10 @@ use super::{
 };
 use crate::disk::FileLock;
 
+/// Held while a lock file is in memory. All sources can be fetched at the same time, and a lock file can be large. No other lock is taken
+/// while it is held.
+static READING: Mutex<()> = Mutex::new(());
+
 /// The approved version of a source that is in the store.
 pub(super) struct Fetched {
     pub(super) pinned: Pinned,
@@ -32,10 +37,13 @@ pub(super) struct Fetched {
 /// Fetches a source into the store.
 pub(super) fn fetch(spec: &Spec, store: &Store, options: &Options) -> Result<Fetched, SourceError> {
     // Another process may just be fetching this source for the first time. If so, wait until it is in the lock file.
-    let is_new = !options.locked
-        && LockFile::read(&spec.lock).is_ok_and(|lock| lock.get(spec.address.as_str()).is_none());
+    let is_new = !options.locked && {
+        let _one = READING.lock();
+        LockFile::read(&spec.lock).is_ok_and(|lock| lock.get(spec.address.as_str()).is_none())
+    };
     let _first = if is_new { store.lock_first_fetch(spec.address.place()) } else { None };
     let (pinned, broken) = {
+        let _one = READING.lock();
         let (lock_file, broken) = options.lock_file(&spec.lock, store);
         (lock_file.get(spec.address.as_str()).cloned(), broken)
     };

@@ -86,11 +86,15 @@ impl Settings {
     pub(crate) fn read(directory: Option<&Path>) -> Result<Self, GitError> {
         let variables = env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        // `npx` and `npm exec` set these variables from the `.npmrc` of the project in which they run. The user's own can be in capitals.
+        // `npx` and `npm exec` set these variables, also from the `.npmrc` of the project in which they run. The user's own are in capitals.
         let is_of_npm = env::var_os("npm_execpath").is_some() && !cfg!(windows);
-        let variables = variables.filter(|(name, _)| !(is_of_npm && name.starts_with(PREFIX)));
-        let variables = variables.filter_map(|(name, value)| Some((key_of(&name)?, value)));
-        let variables: HashMap<_, _> = variables.filter(|(_, value)| !value.is_empty()).collect();
+        let (of_npm, variables): (Vec<_>, Vec<_>) =
+            variables.partition(|(name, _)| is_of_npm && name.starts_with(PREFIX));
+        let by_key = |variables: Vec<(String, String)>| -> HashMap<_, _> {
+            let variables = variables.into_iter().filter_map(|(name, value)| Some((key_of(&name)?, value)));
+            variables.filter(|(_, value)| !value.is_empty()).collect()
+        };
+        let (of_npm, variables) = (by_key(of_npm), by_key(variables));
         let user = match variables.get("userconfig") {
             Some(named) => {
                 let unknown = || GitError::Package(format!("a variable in `{named}` is not set"));
@@ -116,6 +120,9 @@ impl Settings {
         // The user's file can also be beside the configuration file.
         if let Some(project) = project.filter(|project| user.as_ref() != Some(project)) {
             settings.add_file(&project, false)?;
+        }
+        for (key, value) in of_npm.into_iter().filter(|(key, _)| is_registry(key)) {
+            settings.set_by_project(&key, SettingValue::Text(value));
         }
         for (key, value) in variables {
             settings.0.insert(key, Setting::of_user(SettingValue::Text(value)));
@@ -154,10 +161,14 @@ impl Settings {
                 }
             } else if is_registry(key) {
                 let value = SettingValue::of(Some(value.to_owned()).filter(|value| !value.contains("${")));
-                let of_user = self.0.get(key).and_then(|setting| setting.of_user.clone());
-                self.0.insert(key.to_owned(), Setting { value, of_user });
+                self.set_by_project(key, value);
             }
         }
+    }
+
+    fn set_by_project(&mut self, key: &str, value: SettingValue) {
+        let of_user = self.0.get(key).and_then(|setting| setting.of_user.clone());
+        self.0.insert(key.to_owned(), Setting { value, of_user });
     }
 
     fn get(&self, key: &str) -> Option<&str> {

@@ -17,7 +17,7 @@ use std::{
 use skills_sandbox::{
     environment,
     filter::{self, FilterError},
-    links::follow,
+    links::{Link, follow},
 };
 
 use super::{
@@ -79,8 +79,13 @@ impl Bwrap {
     }
 
     pub(super) fn protect(&mut self, directories: impl IntoIterator<Item = PathBuf>) {
-        let real = directories.into_iter().map(|dir| fs::canonicalize(&dir).unwrap_or(dir));
-        Arc::make_mut(&mut self.host).protected.extend(real);
+        // A directory can be created later.
+        let real = |dir: PathBuf| {
+            let existing = dir.ancestors().find_map(|above| Some((fs::canonicalize(above).ok()?, above)));
+            let real = existing.and_then(|(real, above)| Some(real.join(dir.strip_prefix(above).ok()?)));
+            real.unwrap_or(dir)
+        };
+        Arc::make_mut(&mut self.host).protected.extend(directories.into_iter().map(real));
     }
 
     pub(super) fn check_directory(&self, directory: &Path) -> Result<Option<SandboxWarning>, SandboxError> {
@@ -249,21 +254,22 @@ impl Directory {
         open().map_err(|source| SandboxError::Io { path: path.to_owned(), source })
     }
 
-    /// Returns an error if `given`, the path of this directory, contains a link that a script could have made: a link of this user in a
-    /// directory that could be the working directory of a script.
+    /// Returns an error if `given`, the path of this directory, contains a link that a script could have made: a link in a directory that
+    /// could be the working directory of a script, unless only root could have made the link.
     fn check_links(&self, given: &Path, host: &Host) -> Result<(), SandboxError> {
         let failed = |problem| SandboxError::Directory { directory: given.to_owned(), problem };
         let followed = follow(given).map_err(|source| SandboxError::Io { path: given.to_owned(), source })?;
         if followed.path != self.path {
             return Err(failed(DirectoryProblem::Replaced(self.path.clone())));
         }
-        let user = rustix::process::geteuid().as_raw();
-        let is_suspicious = |link: &&PathBuf| {
-            let is_of_user = fs::symlink_metadata(link).is_ok_and(|link| link.uid() == user);
-            is_of_user && link.parent().is_some_and(|dir| matches!(mounts::check(host, dir), Ok(None)))
+        // Scripts of other users can have made a link as well.
+        let is_of_system = |link: &Link| link.owner == 0 && !is_root();
+        let is_suspicious = |link: &&Link| {
+            let directory = link.path.parent();
+            !is_of_system(link) && directory.is_some_and(|dir| matches!(mounts::check(host, dir), Ok(None)))
         };
-        match followed.links.iter().find(is_suspicious) {
-            Some(link) => Err(failed(DirectoryProblem::Link(link.clone(), self.path.clone()))),
+        match followed.links.into_iter().find(|link| is_suspicious(&link)) {
+            Some(link) => Err(failed(DirectoryProblem::Link(link.path, self.path.clone()))),
             None => Ok(()),
         }
     }
