@@ -12,7 +12,8 @@ use std::{
 
 pub use self::system::for_owner;
 
-/// Opens a file for appending. If the file doesn't exist, it is created so that only its owner can read it.
+/// Opens a file for appending. If the file doesn't exist, it is created so that only its owner can read it, but not through a link: a
+/// script can make a link to a file that runs at the next login.
 ///
 /// Never blocks. If `path` is a FIFO, writes don't block either: a write that doesn't fit into a full FIFO fails with
 /// [`WouldBlock`](io::ErrorKind::WouldBlock).
@@ -21,7 +22,18 @@ pub use self::system::for_owner;
 /// Returns the system's error if the file can't be opened, and an error if `path` is a FIFO without a reader, or leads to this
 /// program's stdout (such as `/dev/stdout`), because stdout carries the protocol.
 pub fn append(path: &Path) -> io::Result<File> {
-    open(OpenOptions::new().create(true).append(true), path)
+    let existing = || open(OpenOptions::new().append(true), path);
+    match existing() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    match open(OpenOptions::new().create_new(true).append(true), path) {
+        // Another process may have just created it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => existing().map_err(|error| {
+            io::Error::new(error.kind(), format!("symbolic link target does not exist: {error}"))
+        }),
+        created => created,
+    }
 }
 
 /// Opens a file as [`append`] does, but writes block while a FIFO is full.
@@ -46,9 +58,15 @@ pub fn check_start(file: &File, path: &Path, is_ours: fn(&[u8]) -> bool) -> io::
         return Ok(());
     }
     let mut start = Vec::new();
-    File::open(path)?.take(32).read_to_end(&mut start)?;
+    let again = File::open(path)?;
+    let is_same = system::is_same(&metadata, &again.metadata()?);
+    again.take(32).read_to_end(&mut start)?;
     let refused = "the file exists, and another program has written it; remove it or use another file";
-    if is_ours(&start) { Ok(()) } else { Err(io::Error::new(io::ErrorKind::AlreadyExists, refused)) }
+    if is_same && is_ours(&start) {
+        Ok(())
+    } else {
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, refused))
+    }
 }
 
 /// Opens a lock file as [`append`] does.

@@ -42,6 +42,11 @@ pub(super) fn copy_owner(file: &File, path: &Path) -> io::Result<()> {
     })
 }
 
+/// Returns true if both are of the same file. A path can lead to another one a moment later.
+pub(super) fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
 pub(super) fn tighten(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     let is_exposed = metadata.is_file() && metadata.permissions().mode() & 0o077 != 0;
@@ -111,6 +116,17 @@ mod tests {
         create_dir(&dir).unwrap();
         append(&file).unwrap();
         assert_eq!((mode(&directory.path().join("a")), mode(&dir), mode(&file)), (0o700, 0o700, 0o600));
+    }
+
+    #[test]
+    fn no_file_is_created_through_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let [target, link] = ["target", "link"].map(|name| directory.path().join(name));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let error = append(&link).unwrap_err().to_string();
+        assert!(error.contains("target does not exist") && !target.exists(), "{error}");
+        fs::write(&target, "").unwrap();
+        append(&link).unwrap();
     }
 
     #[test]
