@@ -121,7 +121,10 @@ fn a_skill_that_a_configuration_trusts_can_be_declined() {
         }
         // A skill that is not there at the moment can be declined, too.
         let said = ask("/skills untrust later");
-        assert_eq!(said, "No skill `later` is here at the moment. If one appears, it waits for your trust.");
+        assert!(
+            said.ends_with("has a skill `later` at the moment. If one appears, it waits for your trust."),
+            "{said}"
+        );
         project.checkout.write(".skills/later/SKILL.md", "---\nname: later\ndescription: d\n---\n# Later\n");
         let said = ask("/skills");
         assert!(said.contains("- `later`"), "{said}");

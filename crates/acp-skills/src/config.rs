@@ -239,6 +239,9 @@ pub struct Config {
     /// set. By default, no telemetry is sent.
     #[serde(deserialize_with = "values::choice")]
     pub telemetry: Option<TelemetryProtocol>,
+    /// The path of the file.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
     /// The directory for state that outlives a session, such as the active skills of sessions and skills that are switched off
     /// (`--state`). By default, only the user's trust in the skills of projects and the secret of the marks around our text are
     /// stored, in the state directory of the platform.
@@ -281,6 +284,7 @@ impl Config {
         let base = base.parent().unwrap_or(Path::new(""));
         let mut config =
             Self::parse(&text, base).map_err(|error| SyntaxError::new(path.to_owned(), &text, &error))?;
+        config.file = std::path::absolute(path).ok();
         let lock = base.join(skills_sources::LOCK_NAME);
         let sources = config.projects.iter_mut().flat_map(|project| &mut project.sources);
         sources.chain(&mut config.sources).for_each(|source| {

@@ -28,6 +28,7 @@ use parking_lot::Mutex;
 use skills_core::{
     Diagnostic, Skill, SkillName, SkillSet, Source,
     files::{self, Bounds},
+    order,
     set::{Skipped, Unapproved},
     skill::Guard,
 };
@@ -267,15 +268,16 @@ impl TrustedDir {
 }
 
 impl Trust {
-    /// Returns the directories of which a skill is trusted in some version.
+    /// Returns the directories of which a skill is trusted in some version, also if taking the trust back could not be saved.
     pub fn trusted(&self, project: &Path) -> Vec<TrustedDir> {
-        let decisions = self.decisions(project);
+        let saved = self.0.store.as_ref().map(|store| store.load(project)).unwrap_or_default();
+        let now = self.decisions(project);
         let dir = |place: &String| TrustedDir {
             project: project.to_owned(),
             place: place.clone(),
-            names: decisions.names_of(place),
+            names: saved.names_of(place).into_iter().chain(now.names_of(place)).collect(),
         };
-        decisions.places().map(dir).collect()
+        order::set(saved.places().chain(now.places())).into_iter().map(dir).collect()
     }
 
     /// Returns a function that returns true for the skills that the user has declined in some version, and for others of the same name. A

@@ -5,6 +5,9 @@ use skills_core::text::shown;
 
 use super::reason::Reason;
 
+/// The maximum length of a tag that is a version, in bytes. Tags are displayed, and written to the lock file.
+const MAX_TAG_BYTES: usize = 256;
+
 /// The reference that stands for the highest version.
 pub(super) const LATEST: &str = "latest";
 
@@ -70,6 +73,9 @@ pub(super) fn moved(reference: &str, tag: &str) -> Option<String> {
 
 /// Returns the version that a tag names: `2.1.0` or `v2.1.0`. Missing parts are zero.
 pub(super) fn version(tag: &str) -> Option<Version> {
+    if tag.len() > MAX_TAG_BYTES {
+        return None;
+    }
     let text = tag.strip_prefix('v').unwrap_or(tag);
     let end = text.find(['-', '+']).unwrap_or(text.len());
     let (numbers, rest) = text.split_at(end);
@@ -80,6 +86,13 @@ pub(super) fn version(tag: &str) -> Option<Version> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_tag_is_no_version() {
+        let tag = |length: usize| format!("v1.2.3-{}", "a".repeat(length - 7));
+        assert!(version(&tag(MAX_TAG_BYTES)).is_some());
+        assert!(version(&tag(MAX_TAG_BYTES + 1)).is_none());
+    }
 
     #[test]
     fn a_range_moves_to_a_version_beyond_it() {

@@ -88,6 +88,24 @@ pub(crate) fn links_that_a_script_could_have_made_are_rejected() {
     assert!(protected.check_directory(&fixture.path("home")).unwrap().is_some());
 }
 
+/// With its configuration, a script could make the proxy run other programs at the next start.
+pub(crate) fn files_of_the_proxy_are_read_only() {
+    let fixture = Fixture::new();
+    let at = |path: &str| fixture.cwd.join(path);
+    fs::create_dir_all(at("sub")).unwrap();
+    for file in ["skills.yaml", "sub/skills.yaml", "other"] {
+        fs::write(at(file), "old\n").unwrap();
+    }
+    let files = ["skills.yaml", "sub/skills.yaml", "missing"].map(at);
+    let sandbox = Sandbox::bwrap(false).unwrap().with_read_only(files);
+    let result = fixture.script(Some(sandbox), "write", &["skills.yaml", "sub/skills.yaml", "sub", "other"]);
+    let done: Vec<_> = result.stdout.lines().filter(|line| line.ends_with("done")).collect();
+    assert_eq!(done, ["other: done"], "{}", result.stdout);
+    for file in ["skills.yaml", "sub/skills.yaml"] {
+        assert_eq!(fs::read_to_string(at(file)).unwrap(), "old\n");
+    }
+}
+
 /// A bind mount that is unmounted on drop.
 struct Mounted(PathBuf);
 

@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
-use skills_core::{SkillName, set::Unapproved, text::markdown_code};
+use skills_core::{
+    SkillName,
+    set::Unapproved,
+    text::{markdown_code, shown_path},
+};
 use thiserror::Error;
 
 use super::MAX_NAMED;
@@ -68,7 +72,7 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
 /// must not approve another.
 fn several(first: &Unapproved, found: &[Unapproved]) -> TrustError {
     let command = |entry: &Unapproved| {
-        Some(markdown_code(&format!("/skills trust \"{}\"", entry.skill.dir()?.display())))
+        Some(markdown_code(&format!("/skills trust \"{}\"", shown_path(entry.skill.dir()?))))
     };
     let commands: Vec<_> = found.iter().take(MAX_NAMED).filter_map(command).collect();
     TrustError::Several { name: markdown_code(first.skill.name.as_str()), commands: commands.join(" or ") }

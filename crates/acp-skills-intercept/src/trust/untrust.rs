@@ -115,8 +115,10 @@ pub(super) fn outcome(session: Option<&Session>, outcome: &TrustOutcome) -> Stri
     }
     for name in &outcome.absent {
         let name = overview::code(name);
-        let _ =
-            write!(text, " No skill {name} is here at the moment. If one appears, it waits for your trust.");
+        let _ = write!(
+            text,
+            " No project of this session that your configuration trusts has a skill {name} at the moment. If one appears, it waits for your trust."
+        );
     }
     for (name, place) in &outcome.remaining {
         let name = overview::code(name);

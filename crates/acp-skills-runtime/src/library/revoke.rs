@@ -63,7 +63,9 @@ impl DirectoryLibrary {
                 decided.done.retain(|done| done.key() != key);
             } else if decided.done.iter().any(|done| done.key() == key) {
                 decided.remaining.extend(now.get(name.as_str()).map(|skill| (name.clone(), place_of(skill))));
-            } else if !decided.absent.iter().any(|absent| absent.key() == key) {
+            } else if decided.absent.iter().any(|absent| absent.key() == key) {
+                decided.remaining.extend(now.get(name.as_str()).map(|skill| (name.clone(), place_of(skill))));
+            } else {
                 decided.unknown.push(name.clone());
             }
         }

@@ -6,6 +6,7 @@ use acp_skills_servers::processes::Processes;
 use skills_core::exec::{Executor, Limits, Sandbox, ScriptOptions};
 use skills_sources::{
     disk::{cache_dir, config_file, state_dir},
+    lock_beside,
     policy::Policy,
 };
 
@@ -36,7 +37,13 @@ pub(super) fn options(
             let sandbox = sandbox.map_err(|error| ConfigError::Sandbox(error.to_string()))?;
             // With these files, a script could make decisions in the name of the user.
             let settings = config_file().and_then(|file| Some(file.parent()?.to_owned()));
-            let sandbox = sandbox.protecting([settings, cache_dir(), state_dir()].into_iter().flatten());
+            let directories = [settings, cache_dir(), state_dir(), config.state.clone()];
+            let sandbox = sandbox.protecting(directories.into_iter().flatten());
+            let files = config_file()
+                .into_iter()
+                .chain(config.file.clone())
+                .flat_map(|file| [lock_beside(&file), file.with_file_name(".npmrc"), file]);
+            let sandbox = sandbox.with_read_only(files);
             governed::check_sandbox(&sandbox, policy)?;
             Some(sandbox)
         }

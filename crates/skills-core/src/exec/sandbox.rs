@@ -173,6 +173,13 @@ impl Sandbox {
         self
     }
 
+    /// Makes files read-only that are in the working directory of a script. Links are followed. A file that doesn't exist can't be protected.
+    #[must_use]
+    pub fn with_read_only(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.0.set_read_only(files.into_iter().collect());
+        self
+    }
+
     /// Checks `directory` as a working directory, and returns a warning for the user if there is one.
     ///
     /// Hosts can call this when a session starts. Each run checks its directory again, and also checks its relation to the

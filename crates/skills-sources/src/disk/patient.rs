@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Cursor, Read},
+    io::{self, Cursor, Read, Write},
     mem,
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
@@ -46,17 +46,19 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the file is not valid UTF-8"))
 }
 
-/// Writes a file. If it is a FIFO that is not read, logs a warning after one second of waiting, and gives up after 30 seconds.
+/// Writes a file, but not through a symbolic link outside of `/dev`: a project can contain a link to a file that runs at the next login. If it is a FIFO that is not read, logs a warning after one second of waiting, and gives up after 30 seconds.
 ///
 /// # Errors
 /// Returns the system's error if the file can't be written, and [`TimedOut`](io::ErrorKind::TimedOut) if no process has read
 /// everything by then.
 pub fn write(path: &Path, text: String) -> io::Result<()> {
-    if fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-        return fs::write(path, text);
-    }
+    let follows = std::path::absolute(path)?.starts_with("/dev");
     let owned = path.to_owned();
-    within(path, READER, TIMEOUT, move || fs::write(owned, text))
+    let write = move || super::private::create(&owned, follows)?.write_all(text.as_bytes());
+    if fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return write();
+    }
+    within(path, READER, TIMEOUT, write)
 }
 
 /// Opens a file for reading, unless it is a device, which may never end. If it is a FIFO, waits for a process that

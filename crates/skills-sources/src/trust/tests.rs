@@ -319,8 +319,13 @@ fn an_unsaved_revocation_applies_until_the_end() {
     fs::create_dir(&lock).unwrap();
     assert!(project.trust.revoke_dirs(&project.trust.trusted(&project.root())).is_some());
     assert_eq!(project.state().0, 0);
-    // The user trusts the skill again.
+    // The user tries again.
     fs::remove_dir(&lock).unwrap();
+    assert_eq!(project.trust.revoke_dirs(&project.trust.trusted(&project.root())), None);
+    let found = Discovery::new(project_roots(&project.root())).find();
+    let other = Trust::new(Some(project.dir.path().join("state")));
+    assert_eq!(other.sift(&project.root(), &found).len(), 0);
+    // The user trusts the skill again.
     project.decide(true);
     assert_eq!(project.state(), (1, vec![]));
 }

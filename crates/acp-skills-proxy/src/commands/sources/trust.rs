@@ -310,7 +310,7 @@ pub(crate) fn untrust(args: UntrustArgs) -> anyhow::Result<ExitCode> {
     for name in &decided.absent {
         let name = shown(name.as_str());
         output::note(&format!(
-            "no skill `{name}` is there at the moment; if one appears, it waits for your trust"
+            "the project has no skill `{name}` at the moment; if one appears, it waits for your trust"
         ));
     }
     for name in &decided.unknown {

@@ -59,6 +59,7 @@ impl Bwrap {
             emptied: socket_directories(),
             resolv_conf: fs::canonicalize("/etc/resolv.conf").ok().filter(|_| network),
             protected: Vec::new(),
+            read_only: Vec::new(),
         };
         let filters = filter::programs().map_err(|error| match error {
             FilterError::Architecture(name) => SandboxError::Architecture(name),
@@ -88,6 +89,10 @@ impl Bwrap {
         Arc::make_mut(&mut self.host).protected.extend(directories.into_iter().map(real));
     }
 
+    pub(super) fn set_read_only(&mut self, files: Vec<PathBuf>) {
+        Arc::make_mut(&mut self.host).read_only = files;
+    }
+
     pub(super) fn check_directory(&self, directory: &Path) -> Result<Option<SandboxWarning>, SandboxError> {
         let given = directory;
         let directory = Directory::open(given)?;
@@ -111,11 +116,14 @@ impl Bwrap {
             return Err(SandboxError::Directory { directory: given.to_owned(), problem });
         }
         let rejected = |problem| SandboxError::Directory { directory: cwd.path.clone(), problem };
-        let mut args = mounts::arguments(&self.host, &cwd.path, skill_dir).map_err(rejected)?;
+        let read_only = self.host.read_only.iter().filter_map(|file| fs::canonicalize(file).ok());
+        let read_only: Vec<_> = read_only.collect();
+        let protected = mounts::protected(&cwd.path, skill_dir, &read_only);
+        let mut args = mounts::arguments(&self.host, &cwd.path, skill_dir, &protected).map_err(rejected)?;
         cwd.check_not_same_as(mounts::forbidden(&self.host).chain(skill_dir.ancestors()))
             .map_err(rejected)?;
         let failed = |source| SandboxError::Io { path: cwd.path.clone(), source };
-        let (gate, held) = Gate::new(mounts::expected(&cwd.path, skill_dir)).map_err(failed)?;
+        let (gate, held) = Gate::new(mounts::expected(&cwd.path, skill_dir, protected)).map_err(failed)?;
         args.extend(["--chdir".into(), cwd.path.into()]);
         let mut invocation = self.confine(invocation, args);
         if let Some(descriptors) = &mut invocation.descriptors {

@@ -61,6 +61,8 @@ pub(super) struct Host {
     pub(super) resolv_conf: Option<PathBuf>,
     /// Directories with which scripts could change decisions of the user.
     pub(super) protected: Vec<PathBuf>,
+    /// Files that are read-only in a working directory.
+    pub(super) read_only: Vec<PathBuf>,
 }
 
 enum Mount {
@@ -104,10 +106,16 @@ pub(super) fn forbidden(host: &Host) -> impl Iterator<Item = &Path> {
 /// writable. If `cwd` is above the skill, the first directory on the path from `cwd` to the skill is read-only. As a mount
 /// point, it also can't be moved away and replaced. The direct parent of the skill is rejected as a working directory,
 /// because there is no directory in between that could be protected, and because it may contain other skills.
-pub(super) fn arguments(host: &Host, cwd: &Path, skill: &Path) -> Result<Vec<OsString>, DirectoryProblem> {
+///
+/// `protected` is the result of [`protected`].
+pub(super) fn arguments(
+    host: &Host,
+    cwd: &Path,
+    skill: &Path,
+    protected: &[PathBuf],
+) -> Result<Vec<OsString>, DirectoryProblem> {
     check(host, cwd)?;
-    let protected = protected(cwd, skill);
-    if protected.as_deref() == Some(skill) {
+    if below(cwd, skill).as_deref() == Some(skill) {
         let name = skill.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Err(DirectoryProblem::DirectoryOfSkills(name));
     }
@@ -120,17 +128,24 @@ pub(super) fn arguments(host: &Host, cwd: &Path, skill: &Path) -> Result<Vec<OsS
     Ok(layered(mounts))
 }
 
-/// Returns the first directory on the path from the working directory to the skill, if the skill is below.
-fn protected(cwd: &Path, skill: &Path) -> Option<PathBuf> {
-    let name = skill.strip_prefix(cwd).ok()?.components().next()?;
+/// Returns the parts of the working directory that are read-only: for the skill and for each of `files`, the first part of the path to
+/// it, if it is below. As a mount point, the part can't be moved away.
+pub(super) fn protected(cwd: &Path, skill: &Path, files: &[PathBuf]) -> Vec<PathBuf> {
+    let all = files.iter().map(|file| &**file).chain([skill]).filter_map(|path| below(cwd, path));
+    order::set(all.filter(|path| *path != skill)).into_iter().collect()
+}
+
+/// Returns the first part of the path from the working directory to another path below it.
+fn below(cwd: &Path, path: &Path) -> Option<PathBuf> {
+    let name = path.strip_prefix(cwd).ok()?.components().next()?;
     Some(cwd.join(name))
 }
 
 /// Returns the mounts of a script that have to be checked, because their directories can be replaced.
-pub(super) fn expected(cwd: &Path, skill: &Path) -> Expected {
+pub(super) fn expected(cwd: &Path, skill: &Path, protected: Vec<PathBuf>) -> Expected {
     Expected {
         writable: (!cwd.starts_with(skill)).then(|| cwd.to_owned()),
-        read_only: protected(cwd, skill).into_iter().chain([skill.to_owned()]).collect(),
+        read_only: protected.into_iter().chain([skill.to_owned()]).collect(),
     }
 }
 
@@ -208,12 +223,15 @@ mod tests {
             emptied: vec!["/run".into(), "/tmp".into()],
             resolv_conf: Some("/etc/resolv.conf".into()),
             protected: vec!["/home/me/.config/own".into()],
+            read_only: Vec::new(),
         }
     }
 
     /// Compares the mounts of a script, without those of [`root`], one per line.
     fn check(host: &Host, cwd: &str, skill: &str, expected: Result<&[&str], &str>) {
-        let actual = arguments(host, Path::new(cwd), Path::new(skill)).map(|arguments| {
+        let (cwd, skill) = (Path::new(cwd), Path::new(skill));
+        let protected = protected(cwd, skill, &host.read_only);
+        let actual = arguments(host, cwd, skill, &protected).map(|arguments| {
             let arguments: Vec<_> = arguments[root().len()..]
                 .iter()
                 .map(|argument| argument.to_str().unwrap().to_owned())
@@ -233,7 +251,7 @@ mod tests {
         });
         let expected = expected.map(|lines| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
         let actual = actual.map_err(|problem| problem.to_string());
-        assert_eq!(actual, expected.map_err(str::to_owned), "{cwd} {skill}");
+        assert_eq!(actual, expected.map_err(str::to_owned), "{cwd:?} {skill:?}");
     }
 
     const ALWAYS: [&str; 3] = ["--tmpfs /run", "--tmpfs /tmp", "--ro-bind-try /run/current-system"];

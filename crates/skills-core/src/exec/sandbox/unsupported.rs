@@ -24,6 +24,10 @@ impl Bwrap {
         match *self {}
     }
 
+    pub(super) fn set_read_only(&mut self, _: Vec<PathBuf>) {
+        match *self {}
+    }
+
     pub(super) fn program(&self) -> &Path {
         match *self {}
     }

@@ -18,6 +18,11 @@ pub(super) fn private_file(options: &mut OpenOptions) {
     options.mode(0o600).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
 }
 
+/// Opening a symbolic link fails.
+pub(super) fn no_link(options: &mut OpenOptions) {
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+}
+
 pub(super) fn private_dir(builder: &mut DirBuilder) {
     builder.mode(0o700);
 }
@@ -116,6 +121,19 @@ mod tests {
         create_dir(&dir).unwrap();
         append(&file).unwrap();
         assert_eq!((mode(&directory.path().join("a")), mode(&dir), mode(&file)), (0o700, 0o700, 0o600));
+    }
+
+    #[test]
+    fn results_are_not_written_through_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let [target, link] = ["target", "link"].map(|name| directory.path().join(name));
+        fs::write(&target, "mine").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let write = |path: &Path| crate::disk::patient::write(path, "new".to_owned());
+        let error = write(&link).unwrap_err().to_string();
+        assert!(error.contains("symbolic link") && fs::read_to_string(&target).unwrap() == "mine", "{error}");
+        write(&target).unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
     }
 
     #[test]

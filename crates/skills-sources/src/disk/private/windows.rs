@@ -11,6 +11,8 @@ use tempfile::Builder;
 
 pub(super) fn private_file(_options: &mut OpenOptions) {}
 
+pub(super) fn no_link(_options: &mut OpenOptions) {}
+
 pub(super) fn private_dir(_builder: &mut DirBuilder) {}
 
 #[expect(clippy::unnecessary_wraps, reason = "the interface of the other systems")]
