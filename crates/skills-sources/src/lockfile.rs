@@ -20,11 +20,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use skills_core::{
-    json::{MAX_VALUES, has_more_values_than},
-    skill::Sha256,
-    text::shown,
-};
+use skills_core::{json::has_more_values_than, skill::Sha256, text::shown};
 
 pub(super) use self::cache::{lock_path, references};
 pub use self::{
@@ -42,6 +38,8 @@ pub const LOCK_NAME: &str = "skills.lock";
 const VERSION: u32 = 1;
 /// The maximum size of a lock file, in bytes.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
+/// The maximum number of values. A skill needs one to five.
+const MAX_VALUES: usize = 64 * 1024;
 /// The maximum length of a tag or of the URL of a registry, in bytes.
 const MAX_TEXT_BYTES: usize = 2_048;
 

@@ -189,7 +189,7 @@ fn a_broken_file_is_kept_and_the_last_readable_version_is_served() {
         ),
         (
             one(&format!(r#"{{"index":"{digest}","skills":[{}1]}}"#, "1,".repeat(MAX_VALUES))),
-            "more than 262144 values",
+            "more than 65536 values",
         ),
         (one(&format!(r#"{{"index":"{digest}","x":1}}"#)), "unknown field"),
         ("<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> x\n".to_owned(), "merge"),
