@@ -342,7 +342,7 @@ fn a_lock_file_cannot_name_any_number_of_commits() {
     let output = home.run(&["list"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(said.matches("cannot fetch").count(), 1, "{said}");
-    assert!(said.contains("skills stay at 2000 other commits, and the maximum is 64"), "{said}");
+    assert!(said.contains("skills stay at more than 64 other commits"), "{said}");
     let listed = String::from_utf8_lossy(&output.stdout);
     assert!(listed.contains("greet"), "{said}");
     let note = "`d0` stays at commit 000000000000, which is not in the cache, and 1999 more";

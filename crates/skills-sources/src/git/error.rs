@@ -59,8 +59,8 @@ pub enum GitError {
     #[error("repository is too large: {0}")]
     TooMuch(String),
     /// The lock file names too many commits of the repository.
-    #[error("skills stay at {0} other commits, and the maximum is {MAX_KEPT}")]
-    TooManyCommits(usize),
+    #[error("skills stay at more than {MAX_KEPT} other commits")]
+    TooManyCommits,
     /// The archive is invalid, or programs could read it in different ways.
     #[error("invalid archive: {0}")]
     Archive(String),
@@ -238,7 +238,7 @@ impl GitError {
             Self::TooMuch(_) => {
                 "add the directory that contains the skills, as in `github:OWNER/REPO/PATH`, or raise `--max-fetch`"
             }
-            Self::TooManyCommits(_) => "run `acp-skills-proxy update` to approve the current version of these skills",
+            Self::TooManyCommits => "run `acp-skills-proxy update` to approve the current version of these skills",
             Self::Archive(_) => "ask the publisher for an archive that contains each file once, as a regular file",
             Self::LargeArchive(_) => "if you trust the publisher, raise the limit with `--max-fetch MIB`",
             Self::Checksum { .. } => "check the address, and ask the publisher for the current checksum",

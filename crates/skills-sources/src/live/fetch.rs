@@ -130,7 +130,7 @@ fn fetch_parts(
     let mut first = None;
     for part in &missing {
         let fetched = if kept.len() > MAX_KEPT {
-            Err(GitError::TooManyCommits(kept.len()))
+            Err(GitError::TooManyCommits)
         } else {
             budget.fetch(&place.url, |store| Ok((fetch(store, part)?, store.root(place, &part.commit))))
         };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use skills_core::{name::MAX_LOADED_NAME_CHARS, text::shown};
 
 use super::{Pinned, PinnedGit, PinnedWeb, unique};
-use crate::reason::Reason;
+use crate::{git::MAX_KEPT, reason::Reason};
 
 /// The value in [`Decisions::declined`] for a skill whose removal was declined.
 pub const REMOVED: &str = "removed";
@@ -183,6 +183,8 @@ impl PinnedGit {
         let mut others: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
         for (path, digest) in &self.skills {
             let part = match self.decisions.kept.get(path) {
+                // One more than the maximum is enough to notice it, and each part costs time.
+                Some(commit) if others.len() > MAX_KEPT && !others.contains_key(&**commit) => continue,
                 Some(commit) if *commit != self.commit => others.entry(commit).or_default(),
                 _ => &mut own,
             };
