@@ -15,6 +15,12 @@ pub(super) enum Bwrap {}
 #[derive(Debug)]
 pub(in crate::exec) enum Init {}
 
+impl Drop for Init {
+    fn drop(&mut self) {
+        match *self {}
+    }
+}
+
 impl Bwrap {
     pub(super) fn find(_network: bool) -> Result<Self, SandboxError> {
         Err(SandboxError::NotFound)
