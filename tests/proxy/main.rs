@@ -56,6 +56,7 @@ mod nested;
 mod on_demand;
 mod oversize;
 #[cfg(target_os = "linux")]
+mod packages;
 mod policy;
 #[cfg(target_os = "linux")]
 mod policy_files;
@@ -178,6 +179,7 @@ fn main() -> ExitCode {
     trials.extend(on_demand::trials());
     trials.extend(oversize::trials());
     #[cfg(target_os = "linux")]
+    trials.extend(packages::trials());
     trials.extend(policy::trials());
     #[cfg(target_os = "linux")]
     trials.extend(policy_files::trials());

@@ -3,8 +3,9 @@
 use std::{fs, path::Path};
 
 use crate::{
-    archives::{Registry, archive},
+    archives::archive,
     file_server::{AUTHORITY, Server},
+    packages::Registry,
     repositories::{Home, Repository},
 };
 

@@ -318,7 +318,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), EvaluationError> {
     written.map_err(|source| EvaluationError::Unwritable { path: path.to_owned(), source })
 }
 
-/// Creates a file, and replaces one or a link that is there.
+/// Creates a file, in place of a file or a link with the same path.
 pub(super) fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -338,7 +338,7 @@ pub(crate) fn trust_outcome(outcome: &TrustOutcome, unlisted: usize) -> String {
     text.trim_start().to_owned()
 }
 
-/// Tells the user in a form which skills could not be declined.
+/// Lists the skills that the user has declined in a form, but that stay trusted, with the reasons.
 pub(crate) fn not_declined(outcome: &TrustOutcome) -> String {
     let mut text = String::new();
     for (name, why) in &outcome.failed {

@@ -94,19 +94,18 @@ impl SettingsFile {
     /// too large, and [`FileError::Read`] if it is not a regular file or cannot be read.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let failed = |source| FileError::Read { path: path.to_owned(), source };
-        match dunce::canonicalize(path) {
-            Ok(_) => {}
+        let target = Resolved::new(path).map_err(|error| match fs::read_link(path) {
+            Ok(target) if error.kind() == io::ErrorKind::NotFound => {
+                FileError::Dangling { path: path.to_owned(), target }
+            }
+            _ => failed(error),
+        })?;
+        let metadata = match fs::metadata(target.path()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if let Ok(target) = fs::read_link(path) {
-                    return Err(FileError::Dangling { path: path.to_owned(), target });
-                }
-                let target = Resolved::new(path).map_err(failed)?;
                 return Ok(Self { path: path.to_owned(), target, read: None, permissions: None });
             }
-            Err(error) => return Err(failed(error)),
-        }
-        let target = Resolved::new(path).map_err(failed)?;
-        let metadata = fs::metadata(target.path()).map_err(failed)?;
+            metadata => metadata.map_err(failed)?,
+        };
         let bytes = bounded::read(target.path(), MAX_BYTES).map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => FileError::TooLong(path.to_owned()),
             _ => failed(error),

@@ -239,7 +239,7 @@ pub struct Config {
     /// set. By default, no telemetry is sent.
     #[serde(deserialize_with = "values::choice")]
     pub telemetry: Option<TelemetryProtocol>,
-    /// The path of the file.
+    /// The path of the configuration file. `None` if there is no file.
     #[serde(skip)]
     pub file: Option<PathBuf>,
     /// The directory for state that outlives a session, such as the active skills of sessions and skills that are switched off

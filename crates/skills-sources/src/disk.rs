@@ -37,7 +37,7 @@ pub use self::{
     locations::{cache_dir, config_file, state_dir},
     lock::FileLock,
     replace::replace,
-    resolved::Resolved,
+    resolved::{Resolved, without_links},
     secret::{SECRET_BYTES, secret},
     state::StateDir,
     system_error::error_text,

@@ -65,7 +65,7 @@ pub(super) struct Package<'a> {
     reference: &'a str,
     /// The URL of the registry, without a `/` at its end.
     pub(super) registry: String,
-    /// True if the `.npmrc` beside the configuration file has chosen the registry.
+    /// True if settings of the project have chosen the registry.
     is_of_project: bool,
     /// True if a setting of the user names the registry.
     is_named: bool,

@@ -170,8 +170,11 @@ impl Origin<'_> {
         Ok(found)
     }
 
-    /// Returns the package of the place, unless the policy refuses its registry, or unless it has to be in another one. The approved
-    /// version may come from any registry, because its checksum is known, but headers are only for the approved one.
+    /// Returns the package of the place in the registry that the settings name.
+    ///
+    /// # Errors
+    /// Returns an error if the policy refuses the registry, or if the approved version comes from another one. An approved version itself
+    /// may come from any registry, because its checksum is known, but headers are only sent to the approved one.
     fn package(&self) -> Result<Package<'_>, GitError> {
         let access = self.origins.access(&self.place.url)?;
         let package = Package::new(self.place, &access)?;

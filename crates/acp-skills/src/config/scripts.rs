@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acp_skills_servers::processes::Processes;
 use skills_core::exec::{Executor, Limits, Sandbox, ScriptOptions};
 use skills_sources::{
-    disk::{cache_dir, config_file, state_dir},
+    disk::{cache_dir, config_file, state_dir, without_links},
     lock_beside,
     policy::Policy,
 };
@@ -38,7 +38,8 @@ pub(super) fn options(
             // With these files, a script could make decisions in the name of the user.
             let settings = config_file().and_then(|file| Some(file.parent()?.to_owned()));
             let directories = [settings, cache_dir(), state_dir(), config.state.clone()];
-            let sandbox = sandbox.protecting(directories.into_iter().flatten());
+            let directories = directories.into_iter().flatten().map(|dir| without_links(&dir));
+            let sandbox = sandbox.protecting(directories);
             let files = config_file()
                 .into_iter()
                 .chain(config.file.clone())

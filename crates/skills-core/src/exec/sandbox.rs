@@ -166,14 +166,16 @@ impl Sandbox {
         Bwrap::find(network).map(Self)
     }
 
-    /// Protects directories: a working directory must not be one of them, or below or above one, apart from the home directory.
+    /// Protects directories, which need not exist: a working directory must not be one of them, or below or above one, apart from the home
+    /// directory. The paths must be canonical.
     #[must_use]
     pub fn protecting(mut self, directories: impl IntoIterator<Item = PathBuf>) -> Self {
         self.0.protect(directories);
         self
     }
 
-    /// Makes files read-only that are in the working directory of a script. Links are followed. A file that doesn't exist can't be protected.
+    /// Makes files read-only that are in the working directory of a script. Links are followed. A file that doesn't exist can't be
+    /// protected.
     #[must_use]
     pub fn with_read_only(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
         self.0.set_read_only(files.into_iter().collect());

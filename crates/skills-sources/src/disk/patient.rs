@@ -11,6 +11,8 @@ use std::{
     time::Duration,
 };
 
+use super::private::refuse_link;
+
 /// The time after which we log a warning that says what we are waiting for.
 const SILENCE: Duration = Duration::from_secs(1);
 /// The timeout for a file that is not a regular file.
@@ -46,19 +48,35 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the file is not valid UTF-8"))
 }
 
-/// Writes a file, but not through a symbolic link outside of `/dev`: a project can contain a link to a file that runs at the next login. If it is a FIFO that is not read, logs a warning after one second of waiting, and gives up after 30 seconds.
+/// Writes a file. If it is a FIFO that is not read, logs a warning after one second of waiting, and gives up after 30 seconds.
+///
+/// A symbolic link is only followed in `/dev`, because a project can contain a link to a file that runs at the next login.
 ///
 /// # Errors
-/// Returns the system's error if the file can't be written, and [`TimedOut`](io::ErrorKind::TimedOut) if no process has read
+/// Returns the system's error if the file can't be written, an error if the path is a symbolic link, and [`TimedOut`](io::ErrorKind::TimedOut) if no process has read
 /// everything by then.
 pub fn write(path: &Path, text: String) -> io::Result<()> {
     let follows = std::path::absolute(path)?.starts_with("/dev");
     let owned = path.to_owned();
-    let write = move || super::private::create(&owned, follows)?.write_all(text.as_bytes());
+    let write = move || create(&owned, follows)?.write_all(text.as_bytes());
     if fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return write();
     }
     within(path, READER, TIMEOUT, write)
+}
+
+/// Creates or truncates a file. Its path may only be a symbolic link if `follows` is true.
+fn create(path: &Path, follows: bool) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    if follows {
+        return options.open(path);
+    }
+    refuse_link(&mut options);
+    options.open(path).map_err(|error| {
+        let link = "the path is a symbolic link; name its target instead";
+        if path.is_symlink() { io::Error::new(error.kind(), link) } else { error }
+    })
 }
 
 /// Opens a file for reading, unless it is a device, which may never end. If it is a FIFO, waits for a process that

@@ -11,24 +11,7 @@ use std::{
 };
 
 pub use self::system::for_owner;
-
-/// Creates a file that all users may read, or truncates one. The path may only be a symbolic link if `follows` is true.
-///
-/// # Errors
-/// Returns the system's error, and an error if the path is a link that is not followed.
-pub fn create(path: &Path, follows: bool) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    if !follows {
-        system::no_link(&mut options);
-    }
-    options.open(path).map_err(|error| {
-        if !follows && path.is_symlink() {
-            return io::Error::new(error.kind(), "the path is a symbolic link; name its target instead");
-        }
-        error
-    })
-}
+pub(super) use self::system::refuse_link;
 
 /// Opens a file for appending. If the file doesn't exist, it is created so that only its owner can read it, but not through a link: a
 /// script can make a link to a file that runs at the next login.

@@ -84,8 +84,8 @@ impl Resolved {
     }
 }
 
-/// Follows the links in the part of a path that exists.
-fn without_links(path: &Path) -> PathBuf {
+/// Follows the links in the part of an absolute path that exists.
+pub fn without_links(path: &Path) -> PathBuf {
     let existing = path.ancestors().find_map(|above| Some((dunce::canonicalize(above).ok()?, above)));
     let Some((mut real, above)) = existing else { return path.to_owned() };
     for part in path.strip_prefix(above).into_iter().flat_map(Path::components) {

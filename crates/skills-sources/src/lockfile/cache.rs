@@ -4,7 +4,6 @@
 use std::{
     collections::HashSet,
     fs::{self, File},
-    io,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -12,7 +11,7 @@ use std::{
 use skills_core::skill::Sha256;
 
 use super::{LockError, LockFile, Pinned};
-use crate::disk::Resolved;
+use crate::disk::{Resolved, without_links};
 
 /// The time for which a deleted lock file is remembered after its last use.
 const REMEMBERED: Duration = Duration::from_hours(24 * 30);
@@ -65,11 +64,8 @@ impl LockFile {
 /// Returns the path of the [file lock](crate::disk::FileLock) that guards changes of the file at `path`.
 pub(crate) fn lock_path(path: &Path, cache: &Path) -> PathBuf {
     // A change of a link changes its target, so all paths of a file have the same lock.
-    let real = fs::canonicalize(path).or_else(|error| {
-        let (parent, name) = path.parent().zip(path.file_name()).ok_or(error)?;
-        Ok::<_, io::Error>(fs::canonicalize(parent)?.join(name))
-    });
-    cache.join("locks").join(format!("{}.lock", key(real.as_deref().unwrap_or(path))))
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    cache.join("locks").join(format!("{}.lock", key(&without_links(&absolute))))
 }
 
 /// Returns the path of the copy.

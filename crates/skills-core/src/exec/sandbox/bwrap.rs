@@ -80,13 +80,7 @@ impl Bwrap {
     }
 
     pub(super) fn protect(&mut self, directories: impl IntoIterator<Item = PathBuf>) {
-        // A directory can be created later.
-        let real = |dir: PathBuf| {
-            let existing = dir.ancestors().find_map(|above| Some((fs::canonicalize(above).ok()?, above)));
-            let real = existing.and_then(|(real, above)| Some(real.join(dir.strip_prefix(above).ok()?)));
-            real.unwrap_or(dir)
-        };
-        Arc::make_mut(&mut self.host).protected.extend(directories.into_iter().map(real));
+        Arc::make_mut(&mut self.host).protected.extend(directories);
     }
 
     pub(super) fn set_read_only(&mut self, files: Vec<PathBuf>) {

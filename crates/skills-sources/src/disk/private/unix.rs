@@ -18,8 +18,8 @@ pub(super) fn private_file(options: &mut OpenOptions) {
     options.mode(0o600).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
 }
 
-/// Opening a symbolic link fails.
-pub(super) fn no_link(options: &mut OpenOptions) {
+/// Makes opening a symbolic link fail.
+pub(in super::super) fn refuse_link(options: &mut OpenOptions) {
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
 }
 

@@ -11,7 +11,7 @@ use tempfile::Builder;
 
 pub(super) fn private_file(_options: &mut OpenOptions) {}
 
-pub(super) fn no_link(_options: &mut OpenOptions) {}
+pub(in super::super) fn refuse_link(_options: &mut OpenOptions) {}
 
 pub(super) fn private_dir(_builder: &mut DirBuilder) {}
 
