@@ -237,8 +237,8 @@ mod tests {
         let stuck = fifo("stuck");
         let mut held = File::options().read(true).write(true).open(&stuck).unwrap();
         held.write_all(b"123").unwrap();
-        let mut pieces =
-            Pieces::start(File::open(&stuck).unwrap(), &stuck, Duration::from_millis(10)).unwrap();
+        // The time must be enough for a thread to read what is there, also on a busy machine.
+        let mut pieces = Pieces::start(File::open(&stuck).unwrap(), &stuck, Duration::from_secs(2)).unwrap();
         let mut read_so_far = Vec::new();
         let error = pieces.read_to_end(&mut read_so_far).unwrap_err();
         assert_eq!((error.kind(), &*read_so_far), (io::ErrorKind::TimedOut, b"123".as_slice()));
