@@ -55,8 +55,8 @@ mod mcp_over_acp;
 mod nested;
 mod on_demand;
 mod oversize;
-#[cfg(target_os = "linux")]
 mod packages;
+#[cfg(target_os = "linux")]
 mod policy;
 #[cfg(target_os = "linux")]
 mod policy_files;
@@ -178,8 +178,8 @@ fn main() -> ExitCode {
     trials.extend(mcp_over_acp::trials());
     trials.extend(on_demand::trials());
     trials.extend(oversize::trials());
-    #[cfg(target_os = "linux")]
     trials.extend(packages::trials());
+    #[cfg(target_os = "linux")]
     trials.extend(policy::trials());
     #[cfg(target_os = "linux")]
     trials.extend(policy_files::trials());
