@@ -34,8 +34,8 @@ fn trust_in_a_terminal_and_back() {
     let (mut fixture, _) = project.start();
     let report = home.json(&["trust", "--dir", &dir, "--json", "--yes"]);
     assert_eq!(
-        (&report["skills"][0]["name"], &report["trusted"]),
-        (&json!("deploy"), &json!(true)),
+        (&report["skills"][0]["name"], &report["skills"][0]["declined"], &report["trusted"]),
+        (&json!("deploy"), &json!(false), &json!(true)),
         "{report}"
     );
     // The report contains the text and the checksum of the trusted skill.
@@ -56,6 +56,7 @@ fn trust_in_a_terminal_and_back() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("+# ZQ-body") && text.contains("+ZQ-hosts"), "{text}");
+    assert!(errors.contains("you have declined `deploy` before"), "{errors}");
     assert!(output.status.code() == Some(2) && errors.contains("stdin is not a terminal"), "{errors}");
     let errors = home.fails(&["trust", "other", "--dir", &dir], 2);
     assert!(errors.contains("no skill `other` of the project waits for your trust"), "{errors}");

@@ -10,7 +10,11 @@ use std::{
 };
 
 use cap_std::{ambient_authority, fs::Dir};
-use skills_core::{files::Bounds, order, skill::Sha256};
+use skills_core::{
+    files::{Bounds, Metadata},
+    order,
+    skill::Sha256,
+};
 
 use super::{
     scratch::Scratch,
@@ -63,9 +67,8 @@ impl RunDirectory {
         for file in files {
             let name = Path::new(file);
             let name = name.strip_prefix("evals/files").or(name.strip_prefix("evals")).unwrap_or(name);
-            let is_copied = from
-                .metadata(file)
-                .and_then(|metadata| Ok(metadata.is_file() || from.symlink_metadata(file)?.is_dir()));
+            let is_copied = Metadata::at(&from, file)
+                .and_then(|metadata| Ok(metadata.is_file() || Metadata::of_link(&from, file)?.is_dir()));
             if !is_copied.map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))? {
                 return Err(io::Error::other(format!("`{file}` is not a regular file or directory")));
             }
@@ -94,7 +97,7 @@ impl RunDirectory {
         let mut made = Vec::new();
         let mut total = 0;
         walk(&dir, Path::new(""), 0, &mut |dir, name| {
-            let size = dir.metadata(name)?.len();
+            let size = Metadata::at(dir, name)?.len();
             if made.len() >= MAX_FILES || total + size > MAX_BYTES {
                 return Ok(false);
             }
@@ -189,7 +192,7 @@ fn copy(
         io::Error::other(format!("there are more than {entries} files, or more than {} MiB", bytes >> 20))
     };
     left.entries = left.entries.checked_sub(1).ok_or_else(too_many)?;
-    let kind = from.symlink_metadata(source)?;
+    let kind = Metadata::of_link(from, source)?;
     if kind.is_dir() {
         to.create_dir_all(target)?;
         for entry in from.read_dir(source)? {
@@ -198,15 +201,15 @@ fn copy(
         }
         return Ok(());
     }
-    let is_file =
-        kind.is_file() || kind.is_symlink() && from.metadata(source).is_ok_and(|target| target.is_file());
+    let is_file = kind.is_file()
+        || kind.is_symlink() && Metadata::at(from, source).is_ok_and(|target| target.is_file());
     if !is_file {
         return Ok(());
     }
     if let Some(parent) = target.parent() {
         to.create_dir_all(parent)?;
     }
-    left.bytes = left.bytes.checked_sub(from.metadata(source)?.len()).ok_or_else(too_many)?;
+    left.bytes = left.bytes.checked_sub(Metadata::at(from, source)?.len()).ok_or_else(too_many)?;
     from.copy(source, to, target).map(drop)
 }
 
@@ -223,7 +226,7 @@ fn walk(
     order::sort(&mut names);
     for name in names {
         let path = at.join(name);
-        let metadata = dir.symlink_metadata(&path)?;
+        let metadata = Metadata::of_link(dir, &path)?;
         let goes_on = if metadata.is_dir() && depth < MAX_DEPTH {
             walk(dir, &path, depth + 1, visit)?
         } else if metadata.is_file() {

@@ -18,12 +18,15 @@ use tempfile::TempDir;
 
 /// The beginning of the names of all directories.
 const PREFIX: &str = "skill-eval-";
+/// The directory for them, beside the cache. Scripts in a sandbox can't run in the cache itself.
+const OWN_PARENT: &str = "acp-skills-proxy-runs";
 /// The extension of the lock files.
 const LOCK: &str = "lock";
 
 /// The directory in which all others are created.
-static PARENT: LazyLock<io::Result<PathBuf>> =
-    LazyLock::new(|| parent(env::temp_dir(), locations::cache_dir().map(|dir| dir.join("runs"))));
+static PARENT: LazyLock<io::Result<PathBuf>> = LazyLock::new(|| {
+    parent(env::temp_dir(), locations::cache_dir().map(|dir| dir.with_file_name(OWN_PARENT)))
+});
 
 /// Returns the directory for temporary files, or `own` if other users can write to that one. Agents look for settings, which can run
 /// programs, in the directories above the one in which they start.

@@ -18,7 +18,7 @@ use std::{
 
 use acp_skills_intercept::{UserAnswer, UserQuestion};
 use serde_json::{Map, Value, json};
-use skills_core::ToolOutput;
+use skills_core::{ToolOutput, json::has_more_values_than};
 use tokio::{
     sync::{Notify, mpsc::Sender},
     time::{Instant, sleep_until},
@@ -55,6 +55,9 @@ pub(super) const MAX_PAGES: usize = 50;
 const MAX_ABOUT: usize = 200;
 /// The maximum length of a server's instructions, in characters.
 const MAX_INSTRUCTIONS: usize = 8_000;
+
+/// The maximum number of values in what a server says about itself.
+const MAX_INFO_VALUES: usize = 4096;
 
 /// The connection to one running server. Dropping it ends the server.
 #[derive(Debug)]
@@ -182,6 +185,9 @@ impl Connection {
         let used =
             ["serverInfo", "instructions", "capabilities"].map(|key| (key.to_owned(), info[key].take()));
         connection.info = used.into_iter().collect();
+        if has_more_values_than(connection.info.to_string().as_bytes(), MAX_INFO_VALUES) {
+            return Err(ServerError::Invalid("its description has too many values"));
+        }
         Ok(connection)
     }
 

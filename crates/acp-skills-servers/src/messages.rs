@@ -17,7 +17,7 @@ use std::{
 use acp_skills_wire::{INVALID_PARAMS, Kind, Skim};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use skills_core::json::{MAX_VALUES, has_more_values_than};
+use skills_core::json::{self, MAX_VALUES, has_more_values_than};
 use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::{Instant, timeout},
@@ -248,14 +248,19 @@ impl Rpc {
         let _ = self.0.outgoing.try_send(message);
     }
 
-    /// Handles a message of the server. Lines that are not messages are ignored.
+    /// Handles a message of the server. Lines that are not messages are ignored. Blocks for a while if the message is longer than
+    /// [`MAX_SHORT_BYTES`](json::MAX_SHORT_BYTES).
     pub(super) fn receive(&self, line: &[u8]) {
         if has_more_values_than(line, MAX_VALUES) {
             let mut skim = Skim::default();
             skim.read(line);
             return self.refuse(&skim, "it contains too many values");
         }
-        let Ok(mut message) = serde_json::from_slice::<Value>(line) else {
+        let message = {
+            let _guard = json::alone(line);
+            serde_json::from_slice::<Value>(line)
+        };
+        let Ok(mut message) = message else {
             // The message may be nested too deeply.
             let mut skim = Skim::default();
             skim.read(line);

@@ -1,6 +1,7 @@
 //! The transport of servers that are programs: one message per line.
 
 use acp_skills_wire::Skim;
+use skills_core::json::MAX_SHORT_BYTES;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader},
     process::{ChildStdin, ChildStdout},
@@ -11,9 +12,6 @@ use super::messages::{Outgoing, Rpc};
 
 /// The maximum length of a message in bytes. The request of a longer answer fails.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-
-/// The maximum length of a message that is parsed on the thread of the runtime, in bytes.
-const MAX_SHORT_BYTES: usize = 64 * 1024;
 
 /// Connects `rpc` with the pipes of a program.
 pub(super) fn connect(rpc: &Rpc, outgoing: Receiver<Outgoing>, stdin: ChildStdin, stdout: ChildStdout) {

@@ -16,6 +16,7 @@ mod error;
 pub(crate) mod every;
 mod guarded;
 mod list;
+mod metadata;
 mod open;
 mod path;
 #[cfg(feature = "fetch")]
@@ -27,12 +28,12 @@ use std::{
     hash::Hasher,
     io::{self, Read},
     path::Path,
+    time::SystemTime,
 };
 
 use cap_std::{
     ambient_authority,
-    fs::{Dir, Metadata, ReadDir},
-    time::SystemTime,
+    fs::{Dir, ReadDir},
 };
 
 pub use bundled::{Bundled, bundled, read};
@@ -42,6 +43,7 @@ pub use every::{Bounds, VisitEntry};
 pub(crate) use guarded::check_activation;
 pub use guarded::{is_text_of, is_unchanged};
 pub use list::{FileEntry, Listing};
+pub use metadata::Metadata;
 use open::{Opened, explain_sharing_violation, open_any};
 #[cfg(feature = "fetch")]
 pub use remote::MAX_REMOTE_FILE_BYTES;
@@ -100,7 +102,7 @@ pub struct Head {
     /// True if `bytes` is the whole file.
     pub complete: bool,
     /// The time of the last modification; `None` if the file system doesn't provide it.
-    pub modified: Option<std::time::SystemTime>,
+    pub modified: Option<SystemTime>,
 }
 
 impl SkillFiles {
@@ -211,7 +213,7 @@ impl SkillFiles {
     pub(crate) fn other_spelling(&self, name: &OsStr) -> Option<OsString> {
         let swapped = skill_md::swap_case(name)?;
         // To avoid listing the directory in most cases, first check if the file also exists under another spelling.
-        self.dir.symlink_metadata(swapped).ok()?;
+        Metadata::of_link(&self.dir, swapped).ok()?;
         skill_md::other_spelling(self.dir.entries().ok()?.flatten().map(|entry| entry.file_name()), name)
     }
 
@@ -239,7 +241,7 @@ impl SkillFiles {
                 FileError::NotFound { path, similar }
             }
             // Opening a socket fails with ENXIO, or with EOPNOTSUPP on macOS. Neither has an `ErrorKind`.
-            _ if self.dir.symlink_metadata(&path).is_ok_and(|m| is_special(&m)) => {
+            _ if Metadata::of_link(&self.dir, &path).is_ok_and(|metadata| metadata.is_special()) => {
                 FileError::NotAFile { path }
             }
             _ => FileError::Io { path, source: explain_sharing_violation(source) },
@@ -250,7 +252,7 @@ impl SkillFiles {
 impl Head {
     fn read(file: impl Read, metadata: &Metadata, max: u64) -> io::Result<Self> {
         let size = metadata.len();
-        let modified = metadata.modified().ok().map(SystemTime::into_std);
+        let modified = metadata.modified();
         let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0) + 1);
         // Read one more byte than requested to see if the file continues.
         file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -285,10 +287,6 @@ fn stamp_of(bytes: &[u8], size: u64) -> u64 {
 
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-fn is_special(metadata: &Metadata) -> bool {
-    !(metadata.is_file() || metadata.is_dir() || metadata.is_symlink())
 }
 
 #[cfg(test)]

@@ -1,10 +1,22 @@
-//! [`has_more_values_than`]: limits the memory of a JSON parser.
+//! [`has_more_values_than`] and [`alone`]: limit the memory of JSON parsers.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memchr::memchr2;
 
 /// The maximum number of values in a text from others that is parsed as a whole. A value needs up to 300 bytes of memory, even if it is only one
 /// digit.
 pub const MAX_VALUES: usize = 256 * 1024;
+
+/// The maximum size of a text that is parsed at the same time as others, in bytes. It needs up to 5 MB of memory.
+pub const MAX_SHORT_BYTES: usize = 64 * 1024;
+
+/// Returns a guard to hold while a large text is parsed; `None` for a small one. Each text can need 80 MB, and a project can name any number
+/// of servers that send one at the same time. Blocks while another thread has the guard. No other lock is taken while it is held.
+pub fn alone(text: &[u8]) -> Option<MutexGuard<'static, ()>> {
+    static ONE: Mutex<()> = Mutex::new(());
+    (text.len() > MAX_SHORT_BYTES).then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// Returns true if a JSON text contains more than about `max` values. A parser needs memory for each value, which can be a hundred
 /// times its length.

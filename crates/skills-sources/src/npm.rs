@@ -13,11 +13,10 @@ mod settings;
 use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use parking_lot::Mutex;
 use serde_json::Value;
 use skills_core::{
     fetch,
-    json::{MAX_VALUES, has_more_values_than},
+    json::{self, MAX_VALUES, has_more_values_than},
     skill::Sha256,
     text::shown,
 };
@@ -38,10 +37,6 @@ const MAX_LIST_BYTES: u64 = 16 * 1024 * 1024;
 /// The maximum number of values in the list of versions. Each needs up to 300 bytes of memory, and a package with thousands of versions
 /// has about thirty for each.
 const MAX_LIST_VALUES: usize = 2 * MAX_VALUES;
-
-/// Held while a list of versions is in memory, because each can need 150 MB, and all sources can be fetched at the same time. No other lock
-/// is taken while it is held.
-static PARSING: Mutex<()> = Mutex::new(());
 
 /// The maximum length of the number of a version, in bytes.
 const MAX_NUMBER_BYTES: usize = 256;
@@ -163,7 +158,7 @@ impl<'a> Package<'a> {
         if has_more_values_than(&text, MAX_LIST_VALUES) {
             return Err(failed(format!("the list of versions has more than {MAX_LIST_VALUES} values")));
         }
-        let _one = PARSING.lock();
+        let _guard = json::alone(&text);
         let list: Value = serde_json::from_slice(&text)
             .map_err(|_| failed("the registry did not answer with a list of versions".to_owned()))?;
         let number = match commit {

@@ -78,6 +78,17 @@ fn a_command_approves_skills() {
 }
 
 #[test]
+fn a_path_is_not_a_name() {
+    let mut fixture = fixture(&["home/p/review"], &json!({}));
+    open(&mut fixture, 1, "s");
+    fixture.prompt(2, "s", &["/skills"]);
+    let said = says(&fixture.prompt(3, "s", &["/skills trust \"/home/p/review\""]));
+    assert!(said.starts_with("Skill `/home/p/review` is not waiting"), "{said}");
+    let said = says(&fixture.prompt(4, "s", &["/skills trust home/p/review"]));
+    assert_eq!(said, "`home/p/review` is trusted until the next change.");
+}
+
+#[test]
 fn a_form_approves_skills() {
     let mut fixture = fixture(&["deploy", "lint"], &json!({ "form": {} }));
     let questions = open(&mut fixture, 1, "s");

@@ -36,7 +36,12 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
         if let Some(entry) = unapproved.iter().find(is_there) {
             return vec![entry.clone()];
         }
+        // A path is not a name, even if a skill has the name `home/me/project/.skills/review`.
+        let is_path = Path::new(word).is_absolute() && word[1..].contains(['/', '\\']);
         let word = word.trim_start_matches('/');
+        if is_path && !word.starts_with(PREFIX) {
+            return Vec::new();
+        }
         let key = SkillName::key_of(word.strip_prefix(PREFIX).unwrap_or(word));
         let has_name = |entry: &&Unapproved| SkillName::key_of(&unique_name(entry, unapproved)) == key;
         unapproved.iter().filter(has_name).cloned().collect()

@@ -9,10 +9,11 @@ use std::{
 };
 
 use cap_fs_ext::DirExt;
-use cap_std::fs::{Dir, Metadata, ReadDir};
+use cap_std::fs::{Dir, ReadDir};
 
 use super::{
     SkillFiles,
+    metadata::Metadata,
     open::{Opened, open_any},
 };
 use crate::{order, text::shown};
@@ -118,7 +119,7 @@ impl SkillFiles {
         let too_long = || io::Error::other(format!("skill has more than {allowed} bytes"));
         // Check the total before reading any file, so that many oversized skills don't cost much time.
         let files = entries.iter().filter(|entry| entry.kind == Kind::File);
-        let size = |entry: &Entry| self.dir.metadata(&entry.path).map_or(0, |metadata| metadata.len());
+        let size = |entry: &Entry| Metadata::at(&self.dir, &entry.path).map_or(0, |metadata| metadata.len());
         if files.map(size).fold(0, u64::saturating_add) > allowed {
             return Err(too_long());
         }
@@ -225,7 +226,7 @@ pub(super) fn entries_of(root: &Dir, path: &str) -> io::Result<ReadDir> {
 /// Returns the metadata of the target of a link, and subtracts the time from `time` that all uses of the link take.
 pub(super) fn resolve(root: &Dir, link: &str, time: &mut Duration) -> io::Result<Metadata> {
     let started = Instant::now();
-    let target = root.metadata(link);
+    let target = Metadata::at(root, link);
     *time = time.saturating_sub(started.elapsed() * LINK_USES);
     target
 }

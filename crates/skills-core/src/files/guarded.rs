@@ -9,7 +9,9 @@ use std::{
 
 use cap_std::fs::File;
 
-use super::{Bounds, FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES, SkillFiles, every::Entry, path, stamp_of};
+use super::{
+    Bounds, FileError, HARD_CAP_BYTES, Metadata, SOFT_CAP_BYTES, SkillFiles, every::Entry, path, stamp_of,
+};
 use crate::{
     frontmatter::MAX_FRONTMATTER_BYTES,
     skill::{Guard, Skill, Source, Stored},
@@ -42,7 +44,7 @@ impl SkillFiles {
     ) -> Result<Box<dyn Read>, FileError> {
         let Some(guard) = &self.guard else { return Ok(Box::new(file)) };
         let failed = |source| FileError::Io { path: path.to_owned(), source };
-        let is_large = file.metadata().map_err(failed)?.len() > SOFT_CAP_BYTES;
+        let is_large = Metadata::of(&file).map_err(failed)?.len() > SOFT_CAP_BYTES;
         let large = is_large.then(|| LARGE.lock().unwrap_or_else(PoisonError::into_inner));
         let mut bytes = Vec::new();
         file.take(HARD_CAP_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;

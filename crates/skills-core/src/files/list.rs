@@ -6,7 +6,7 @@ use cap_std::fs::{Dir, DirEntry};
 use serde::Serialize;
 
 use super::{
-    FileError, SKILL_FILE_NAMES,
+    FileError, Metadata, SKILL_FILE_NAMES,
     every::{MAX_LINK_TIME, entries_of, resolve},
 };
 use crate::{order, skill::Guard};
@@ -115,8 +115,8 @@ pub(super) fn list(root: &Dir, guard: Option<&Guard>, max: usize) -> Listing {
 /// Returns the size of a file, or of the target if the entry is a link to a file inside the skill. Returns `None` otherwise, and for a
 /// link if there is no time left in `links`.
 fn size_of(root: &Dir, entry: &DirEntry, path: &str, links: &mut Duration) -> Option<u64> {
-    let metadata = entry.metadata().ok()?;
-    // `DirEntry::metadata` does not follow links; `resolve` follows them within `root` only.
+    let metadata = Metadata::of_entry(entry).ok()?;
+    // `of_entry` does not follow links; `resolve` follows them within `root` only.
     let metadata = match metadata.is_symlink() {
         true if links.is_zero() => return None,
         true => resolve(root, path, links).ok()?,

@@ -36,7 +36,7 @@ impl Resolved {
                     format!("symbolic link target does not exist: {error}"),
                 ));
             }
-            Err(_) => without_links(&std::path::absolute(path)?),
+            Err(_) => without_links(path),
         };
         let parent = parent(&path);
         let directory = if parent.is_dir() { Some(HeldDirectory::open(parent)?) } else { None };
@@ -84,8 +84,10 @@ impl Resolved {
     }
 }
 
-/// Follows the links in the part of an absolute path that exists.
+/// Follows the links in the part of a path that exists. The result is absolute.
 pub fn without_links(path: &Path) -> PathBuf {
+    // This fails only for an empty path, or without a working directory.
+    let path = &*std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let existing = path.ancestors().find_map(|above| Some((dunce::canonicalize(above).ok()?, above)));
     let Some((mut real, above)) = existing else { return path.to_owned() };
     for part in path.strip_prefix(above).into_iter().flat_map(Path::components) {
@@ -138,6 +140,19 @@ mod tests {
         ] {
             write(&dir.path().join(path), path).unwrap();
             assert_eq!(fs::read_to_string(dir.path().join(expected)).unwrap(), path);
+        }
+    }
+
+    #[test]
+    fn relative_paths_become_absolute() {
+        let here = std::env::current_dir().unwrap();
+        for (path, expected) in [("no-such/state", "no-such/state"), ("./no-such", "no-such"), ("src", "src")]
+        {
+            assert_eq!(
+                without_links(Path::new(path)),
+                dunce::canonicalize(&here).unwrap().join(expected),
+                "{path}"
+            );
         }
     }
 

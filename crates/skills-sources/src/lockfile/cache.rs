@@ -64,8 +64,7 @@ impl LockFile {
 /// Returns the path of the [file lock](crate::disk::FileLock) that guards changes of the file at `path`.
 pub(crate) fn lock_path(path: &Path, cache: &Path) -> PathBuf {
     // A change of a link changes its target, so all paths of a file have the same lock.
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    cache.join("locks").join(format!("{}.lock", key(&without_links(&absolute))))
+    cache.join("locks").join(format!("{}.lock", key(&without_links(path))))
 }
 
 /// Returns the path of the copy.

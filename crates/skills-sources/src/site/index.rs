@@ -13,7 +13,7 @@ use serde_json::Value;
 use skills_core::{
     Diagnostic, Skill, SkillSet, SkillSource,
     fetch::{self, FetchError, Limits},
-    json::{MAX_VALUES, has_more_values_than},
+    json::{self, MAX_VALUES, has_more_values_than},
     name::MAX_NAME_CHARS,
     search::{Hits, Query},
     set::Skipped,
@@ -181,6 +181,7 @@ impl RemoteIndex {
         if has_more_values_than(text.as_bytes(), MAX_VALUES) {
             return Err(invalid(format!("more than {MAX_VALUES} values")));
         }
+        let _guard = json::alone(text.as_bytes());
         let document: Document = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
         let base = document.base.unwrap_or_default();
         let mut skills = SkillSet::builder();

@@ -18,11 +18,20 @@ struct Program {
 }
 
 /// Arguments of `gh` that write files to any directory, unpack or check out files of others, or run the hooks of a repository.
-const HARMFUL_FOR_GH: [&str; 9] =
-    ["-D", "-O", "--clone", "--dir", "--fork-name", "--output", "--push", "checkout", "download"];
+const HARMFUL_FOR_GH: [&str; 7] =
+    ["--clone", "--dir", "--fork-name", "--output", "--push", "checkout", "download"];
+/// The short forms of these options. They can be combined with others.
+const HARMFUL_LETTERS_FOR_GH: [char; 3] = ['c', 'D', 'O'];
 
 /// Subcommands of git that take a remote, or the URL of any repository.
 const TRANSFERS: &str = "fetch pull push";
+
+/// Subcommands of git that take a merge strategy with `-s`. Any other strategy than git's own is a program, which can be in the project.
+const MERGES: &str = "merge pull rebase";
+
+/// Programs whose subcommands can follow other words (`yarn workspace web exec`), and that run programs as if these were scripts of
+/// the project (`npm run env`).
+const PACKAGE_MANAGERS: [&str; 3] = ["npm", "pnpm", "yarn"];
 
 /// Programs that skills commonly declare with subcommands or options. The user is always asked about the
 /// programs in [`ALWAYS_ASKED`], because lists for all of these would not be worth the effort.
@@ -30,8 +39,8 @@ const PROGRAMS: &[Program] = &[
     Program {
         names: &["git"],
         needs_subcommand: true,
-        harmful_subcommands: "bisect config credential daemon difftool filter-branch for-each-repo hook instaweb mergetool p4 \
-                              remote remote-ext remote-fd send-email submodule svn worktree",
+        harmful_subcommands: "bisect bugreport config credential daemon diagnose difftool filter-branch for-each-repo hook \
+                              instaweb merge-index mergetool p4 remote remote-ext remote-fd send-email submodule svn worktree",
         options: "--abbrev-commit --all --amend --after --author --before --branch --branches --cached --color --count --date \
                   --decorate --diff-filter --dry-run --first-parent --fixed-strings --follow --force-with-lease --format \
                   --graph --grep --ignore-case --line-number --max-count --merges --message --name-only --name-status \
@@ -51,7 +60,7 @@ const PROGRAMS: &[Program] = &[
         letters: "jpqrvADFW",
     },
     Program {
-        names: &["npm", "pnpm", "yarn"],
+        names: &PACKAGE_MANAGERS,
         needs_subcommand: true,
         harmful_subcommands: "c config create dlx exec explore init innit set x",
         options: "--coverage --if-present --silent --verbose --workspace --workspaces",
@@ -185,11 +194,26 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
             let transfers = subcommand.is_some_and(|word| is_listed(TRANSFERS, word));
             let is_known = !(transfers && program.names.contains(&"git"))
                 || has_known_remote(&literal_words[2..], arguments);
+            let merges =
+                program.names.contains(&"git") && subcommand.is_some_and(|word| is_listed(MERGES, word));
+            let is_ours = !merges || !arguments.iter().any(|word| has_letter(word, &['s']));
+            let runs_none =
+                program.names != PACKAGE_MANAGERS || !words[1..].iter().any(|word| program.can_run(word));
             let clones = ["git", "gh"].iter().any(|name| program.names.contains(name));
             let is_beside = !clones || clones_beside(literal_words, arguments);
-            named && is_known && is_beside && arguments.iter().all(|word| program.allows(word))
+            named
+                && is_known
+                && is_ours
+                && runs_none
+                && is_beside
+                && arguments.iter().all(|word| program.allows(word))
         }
     }
+}
+
+/// Returns true if a word has an option of one letter, perhaps together with others, such as `-qs`.
+fn has_letter(word: &str, letters: &[char]) -> bool {
+    word.strip_prefix('-').is_some_and(|rest| !rest.starts_with('-') && rest.contains(letters))
 }
 
 /// Returns the number of words at the start that set variables for the program, such as `CI=1`.
@@ -274,7 +298,8 @@ impl Program {
         if self.options == "*" {
             // A wildcard may stand for a file with this name.
             let start = word.trim_start_matches('-');
-            let is_harmful = HARMFUL_FOR_GH.iter().any(|harmful| word.starts_with(harmful));
+            let is_harmful = HARMFUL_FOR_GH.iter().any(|harmful| word.starts_with(harmful))
+                || has_letter(word, &HARMFUL_LETTERS_FOR_GH);
             return word != "--" && !is_harmful && !start.starts_with(['*', '?', '[']);
         }
         let name = word.split('=').next().unwrap_or(word);
@@ -292,6 +317,11 @@ impl Program {
 
     fn has(&self, name: &str) -> bool {
         is_listed(self.options, name)
+    }
+
+    /// Returns true if a word of a command of a package manager can be a subcommand or a program that runs the words after it.
+    fn can_run(&self, word: &str) -> bool {
+        word == "env" || is_listed(self.harmful_subcommands, word) || rule_for(word).is_some()
     }
 }
 
@@ -345,6 +375,11 @@ mod tests {
             ("A=1 ./scripts/*", "A=1 ./scripts/../x", false),
             ("A=1 s*", "A=1 s/../x", false),
         ]);
+    }
+
+    #[test]
+    fn subcommands_and_strategies_are_not_hidden() {
+        check(&[]);
     }
 
     #[test]
@@ -438,6 +473,22 @@ mod tests {
             ("npm run *:fast", "npm run test:fast", true),
             ("npm run:*", "npm run build --script-shell=evil", false),
             ("npm exec:*", "npm exec evil", false),
+            ("npm run:*", "npm run env ./evil.sh", false),
+            ("npm run *", "npm run-script env node evil.js", false),
+            ("npm run lint:*", "npm run lint --silent", true),
+            ("yarn run:*", "yarn run node evil.js", false),
+            ("yarn workspace web:*", "yarn workspace web build", true),
+            ("yarn workspace web:*", "yarn workspace web exec ./evil.sh", false),
+            ("yarn workspace:*", "yarn workspace web dlx evil", false),
+            ("pnpm recursive:*", "pnpm recursive exec ./evil.sh", false),
+            // A merge strategy can be a program of the project.
+            ("git rebase:*", "git rebase main -q", true),
+            ("git rebase:*", "git rebase -s x/y main", false),
+            ("git pull origin:*", "git pull origin main -r -qsx/y", false),
+            ("git commit:*", "git commit -sm words", true),
+            ("git merge-index:*", "git merge-index ./evil.sh -a", false),
+            ("gh repo:*", "gh repo create .vscode -p evil/t --public -c", false),
+            ("gh issue:*", "gh issue develop 3 -lc", false),
             ("go run:*", "go run evil.example/x@latest", false),
             ("go run ./cmd/x:*", "go run ./cmd/x -v", true),
             ("go install:*", "go install evil.example/x@latest", false),

@@ -92,6 +92,9 @@ struct Row {
     /// The checksum that the trust is for. Only in the output of `trust`.
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
+    /// True if the user has declined this version. Only in the output of `trust`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    declined: Option<bool>,
 }
 
 /// The JSON of `trust`.
@@ -104,16 +107,22 @@ struct Report<'a> {
 
 impl Row {
     fn new(skill: &Skill) -> Self {
-        Self { name: skill.name.to_string(), path: skill.dir().map(Path::to_owned), sha256: None }
+        Self {
+            name: skill.name.to_string(),
+            path: skill.dir().map(Path::to_owned),
+            sha256: None,
+            declined: None,
+        }
     }
 
     fn of_unapproved(unapproved: &Unapproved) -> Self {
-        Self { sha256: Some(unapproved.digest.clone()), ..Self::new(&unapproved.skill) }
+        let (sha256, declined) = (Some(unapproved.digest.clone()), Some(unapproved.is_refused));
+        Self { sha256, declined, ..Self::new(&unapproved.skill) }
     }
 
     fn of_directory(dir: &TrustedDir) -> Self {
         let name = dir.names().next().unwrap_or_default().to_owned();
-        Self { name, path: Some(dir.path()), sha256: None }
+        Self { name, path: Some(dir.path()), sha256: None, declined: None }
     }
 }
 
@@ -236,6 +245,9 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
             output::print("No skill of the project waits for your trust.\n")?;
         }
         return Ok(ExitCode::SUCCESS);
+    }
+    for declined in unapproved.iter().filter(|unapproved| unapproved.is_refused) {
+        output::note(&format!("you have declined `{}` before", declined.skill.name));
     }
     let (shown, changes) = readable(&unapproved);
     let approval = ApprovalArgs { yes, unseen, ..ApprovalArgs::default() };
