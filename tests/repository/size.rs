@@ -17,7 +17,8 @@ const LONGER: [(&str, &str); 0] = [];
 
 /// Returns the part of a file before the tests at its end.
 fn code(text: &str) -> &str {
-    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
+    let tests = ["#[cfg(test)]\nmod tests {", "#[cfg(all(test, unix))]\nmod tests {"];
+    tests.iter().fold(text, |text, tests| text.split(tests).next().unwrap_or_default())
 }
 
 /// Returns the number of lines before the tests at the end of a file.

@@ -11,10 +11,12 @@ use std::{
 
 use cap_std::{ambient_authority, fs::Dir};
 use skills_core::{
-    files::{Bounds, Metadata},
+    files::{self, Bounds},
     order,
     skill::Sha256,
 };
+
+use skills_sources::disk::HeldDirectory;
 
 use super::{
     scratch::Scratch,
@@ -67,8 +69,9 @@ impl RunDirectory {
         for file in files {
             let name = Path::new(file);
             let name = name.strip_prefix("evals/files").or(name.strip_prefix("evals")).unwrap_or(name);
-            let is_copied = Metadata::at(&from, file)
-                .and_then(|metadata| Ok(metadata.is_file() || Metadata::of_link(&from, file)?.is_dir()));
+            let is_copied = files::metadata(&from, file).and_then(|metadata| {
+                Ok(metadata.is_file() || files::symlink_metadata(&from, file)?.is_dir())
+            });
             if !is_copied.map_err(|error| io::Error::new(error.kind(), format!("`{file}`: {error}")))? {
                 return Err(io::Error::other(format!("`{file}` is not a regular file or directory")));
             }
@@ -91,13 +94,13 @@ impl RunDirectory {
     /// can lead out of the directory. Files that tools of the user could read as settings are returned, but not copied, because the results
     /// stay in the user's directories.
     pub(super) fn keep(&self, outputs: &Path) -> io::Result<Vec<Made>> {
-        fs::create_dir_all(outputs)?;
-        let to = Dir::open_ambient_dir(outputs, ambient_authority())?;
+        let outputs = HeldDirectory::create(outputs)?;
+        let to = Dir::open_ambient_dir(outputs.path(), ambient_authority())?;
         let dir = Dir::open_ambient_dir(&self.path, ambient_authority())?;
         let mut made = Vec::new();
         let mut total = 0;
         walk(&dir, Path::new(""), 0, &mut |dir, name| {
-            let size = Metadata::at(dir, name)?.len();
+            let size = files::metadata(dir, name)?.len();
             if made.len() >= MAX_FILES || total + size > MAX_BYTES {
                 return Ok(false);
             }
@@ -157,10 +160,11 @@ pub(super) fn copy_without_cases(skill: &Path) -> io::Result<(Scratch, PathBuf)>
     Ok((scratch, path))
 }
 
-/// Copies the contents of a directory into another one, without the repository of a skill.
+/// Copies the contents of a directory into another one with a canonical path, without the repository of a skill.
 pub(super) fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     let from = Dir::open_ambient_dir(from, ambient_authority())?;
-    let to = Dir::open_ambient_dir(to, ambient_authority())?;
+    let to = HeldDirectory::create(to)?;
+    let to = Dir::open_ambient_dir(to.path(), ambient_authority())?;
     let mut left = Bounds::SKILL;
     for entry in from.read_dir(".")? {
         let name = entry?.file_name();
@@ -192,7 +196,7 @@ fn copy(
         io::Error::other(format!("there are more than {entries} files, or more than {} MiB", bytes >> 20))
     };
     left.entries = left.entries.checked_sub(1).ok_or_else(too_many)?;
-    let kind = Metadata::of_link(from, source)?;
+    let kind = files::symlink_metadata(from, source)?;
     if kind.is_dir() {
         to.create_dir_all(target)?;
         for entry in from.read_dir(source)? {
@@ -202,14 +206,14 @@ fn copy(
         return Ok(());
     }
     let is_file = kind.is_file()
-        || kind.is_symlink() && Metadata::at(from, source).is_ok_and(|target| target.is_file());
+        || kind.is_symlink() && files::metadata(from, source).is_ok_and(|target| target.is_file());
     if !is_file {
         return Ok(());
     }
     if let Some(parent) = target.parent() {
         to.create_dir_all(parent)?;
     }
-    left.bytes = left.bytes.checked_sub(Metadata::at(from, source)?.len()).ok_or_else(too_many)?;
+    left.bytes = left.bytes.checked_sub(files::metadata(from, source)?.len()).ok_or_else(too_many)?;
     from.copy(source, to, target).map(drop)
 }
 
@@ -226,7 +230,7 @@ fn walk(
     order::sort(&mut names);
     for name in names {
         let path = at.join(name);
-        let metadata = Metadata::of_link(dir, &path)?;
+        let metadata = files::symlink_metadata(dir, &path)?;
         let goes_on = if metadata.is_dir() && depth < MAX_DEPTH {
             walk(dir, &path, depth + 1, visit)?
         } else if metadata.is_file() {

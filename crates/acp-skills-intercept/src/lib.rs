@@ -93,6 +93,7 @@ mod client;
 mod client_facts;
 mod commands;
 mod compaction;
+mod difference;
 mod drafts;
 mod early_lists;
 mod echo;
@@ -155,6 +156,7 @@ use std::{
 
 pub use acp_skills_wire::{AUTH_REQUIRED, NOT_STARTED};
 use acp_skills_wire::{Class, Id, Message};
+pub use difference::Difference;
 
 pub use self::{
     active_skills::{ActivatedBy, ActiveSkill, ActiveSkills},

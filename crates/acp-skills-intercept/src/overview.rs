@@ -9,7 +9,7 @@ use std::{
 };
 
 use skills_core::{
-    Difference, Scope, Skill, SkillName, SkillSet,
+    Scope, Skill, SkillName, SkillSet,
     search::Query,
     set::REFUSED_BY_POLICY,
     text::{markdown, markdown_code, markdown_message, markdown_path, shown_path},
@@ -18,6 +18,7 @@ use skills_core::{
 pub(crate) use self::unapproved::{first_unapproved, list_before_trust};
 
 use crate::{
+    difference::Difference,
     menu::{
         names::{AGENT_PREFIX, Names, PREFIX},
         spelling,

@@ -3,10 +3,11 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use skills_core::{Difference, Skill, SkillSet, order};
+use skills_core::{Skill, SkillSet, order};
 
 use crate::{
     Interceptor,
+    difference::Difference,
     events::EventKind,
     keys::{SessionKey, Ticket},
     outputs::{Actions, Effect, Level},

@@ -43,7 +43,7 @@ pub use every::{Bounds, VisitEntry};
 pub(crate) use guarded::check_activation;
 pub use guarded::{is_text_of, is_unchanged};
 pub use list::{FileEntry, Listing};
-pub use metadata::Metadata;
+pub use metadata::{Metadata, metadata, symlink_metadata};
 use open::{Opened, explain_sharing_violation, open_any};
 #[cfg(feature = "fetch")]
 pub use remote::MAX_REMOTE_FILE_BYTES;
@@ -213,7 +213,7 @@ impl SkillFiles {
     pub(crate) fn other_spelling(&self, name: &OsStr) -> Option<OsString> {
         let swapped = skill_md::swap_case(name)?;
         // To avoid listing the directory in most cases, first check if the file also exists under another spelling.
-        Metadata::of_link(&self.dir, swapped).ok()?;
+        symlink_metadata(&self.dir, swapped).ok()?;
         skill_md::other_spelling(self.dir.entries().ok()?.flatten().map(|entry| entry.file_name()), name)
     }
 
@@ -241,7 +241,7 @@ impl SkillFiles {
                 FileError::NotFound { path, similar }
             }
             // Opening a socket fails with ENXIO, or with EOPNOTSUPP on macOS. Neither has an `ErrorKind`.
-            _ if Metadata::of_link(&self.dir, &path).is_ok_and(|metadata| metadata.is_special()) => {
+            _ if symlink_metadata(&self.dir, &path).is_ok_and(|metadata| is_special(&metadata)) => {
                 FileError::NotAFile { path }
             }
             _ => FileError::Io { path, source: explain_sharing_violation(source) },
@@ -252,7 +252,7 @@ impl SkillFiles {
 impl Head {
     fn read(file: impl Read, metadata: &Metadata, max: u64) -> io::Result<Self> {
         let size = metadata.len();
-        let modified = metadata.modified();
+        let modified = metadata::modified(metadata);
         let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0) + 1);
         // Read one more byte than requested to see if the file continues.
         file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -287,6 +287,10 @@ fn stamp_of(bytes: &[u8], size: u64) -> u64 {
 
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn is_special(metadata: &Metadata) -> bool {
+    !(metadata.is_file() || metadata.is_dir() || metadata.is_symlink())
 }
 
 #[cfg(test)]

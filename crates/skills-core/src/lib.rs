@@ -68,7 +68,7 @@
 //! | [`discovery`] | search for skills on disk, with precedence, filters and limits | |
 //! | [`evaluation`] | the names of the files of an evaluation | |
 //! | [`source`] | [`SkillSource`]: a trait for other places that have skills | |
-//! | [`set`] | [`SkillSet`]: an immutable snapshot of skills; [`Difference`] compares two of them | |
+//! | [`set`] | [`SkillSet`]: an immutable snapshot of skills | |
 //! | [`catalog`] | the list of skills for the model, within a budget | |
 //! | [`activation`] | the instructions of one skill for the model | |
 //! | [`files`] | files of a skill, confined to its directory by the operating system | |
@@ -85,7 +85,6 @@ pub mod activation;
 mod builder;
 pub mod catalog;
 pub mod diagnostic;
-mod difference;
 pub mod discovery;
 pub mod evaluation;
 #[cfg(feature = "exec")]
@@ -115,7 +114,6 @@ pub use activation::{Activation, ActivationOptions, activate};
 pub use builder::{BuildError, SkillBuilder};
 pub use catalog::{Catalog, CatalogOptions, Guide, estimate_tokens, guide};
 pub use diagnostic::{Diagnostic, Severity};
-pub use difference::Difference;
 pub use discovery::{Discovery, LoadError, load_dir};
 pub use files::{FileContent, FileEntry, FileError, Listing, ReadOptions, SkillFiles};
 pub use name::{NameRule, SkillName};

@@ -9,6 +9,7 @@
 //! | [`patient`] | files that may not be regular files, which are read with a timeout |
 //! | [`secret()`] | the secret of the installation |
 //! | [`state`] | small state files, written atomically under a lock |
+//! | [`HeldDirectory`] | directories that stay the same if a link appears in their path |
 //! | [`Resolved`] | files that are read, changed and written again |
 //! | [`replace()`] | replacing files that other processes may have open |
 //! | [`home`] | `~` in paths |
@@ -33,6 +34,7 @@ mod system_error;
 use std::path::Path;
 
 pub use self::{
+    held::HeldDirectory,
     home::{expand_home, shorten_home},
     locations::{cache_dir, config_file, state_dir},
     lock::FileLock,

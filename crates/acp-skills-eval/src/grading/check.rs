@@ -8,7 +8,7 @@ use std::{
 };
 
 use cap_std::{ambient_authority, fs::Dir};
-use skills_core::files::Metadata;
+use skills_core::files;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, copy, sink},
     process::Command,
@@ -65,7 +65,7 @@ fn found(text: String, pattern: &Pattern, content: &str, place: &str) -> Grade {
 /// directory is an error.
 fn open(directory: &Path, file: &str) -> io::Result<(u64, String)> {
     let dir = Dir::open_ambient_dir(directory, ambient_authority())?;
-    let metadata = Metadata::at(&dir, file)?;
+    let metadata = files::metadata(&dir, file)?;
     if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
         return Ok((metadata.len(), String::new()));
     }

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use skills_core::{
-    Difference, Skill, SkillSet,
+    Skill, SkillSet,
     catalog::{self, CatalogOptions, Guide, Location},
     text::markdown_code,
 };
 
-use crate::session::Session;
+use crate::{difference::Difference, session::Session};
 
 /// The maximum length of a description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 200;

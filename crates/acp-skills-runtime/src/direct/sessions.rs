@@ -12,14 +12,14 @@ use std::{
 };
 
 use acp_skills_intercept::{
-    Effect, Input, McpCatalog, McpClient, Needs, Provisions, Query, Reason, Refreshed, SessionKey, Ticket,
-    TrustForm, Workspace,
+    Difference, Effect, Input, McpCatalog, McpClient, Needs, Provisions, Query, Reason, Refreshed,
+    SessionKey, Ticket, TrustForm, Workspace,
     events::{EventKind, SessionOrigin},
     mcp_client, reload_events,
 };
 use parking_lot::Mutex;
 use rmcp::{ErrorData, model::Tool};
-use skills_core::{Difference, order, set::Unapproved, toolbox::ACTIVATE_SKILL};
+use skills_core::{order, set::Unapproved, toolbox::ACTIVATE_SKILL};
 use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
 
 use super::{Options, catalog, forms, own_skills::OwnSkills, settling::Settling, skills::Skills};

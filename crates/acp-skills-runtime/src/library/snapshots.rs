@@ -8,9 +8,9 @@ use std::{
     time::Instant,
 };
 
-use acp_skills_intercept::Workspace;
+use acp_skills_intercept::{Difference, Workspace};
 use parking_lot::Mutex;
-use skills_core::{Difference, Skill, SkillName, SkillSet, discovery::Changes, set::Unapproved};
+use skills_core::{Skill, SkillName, SkillSet, discovery::Changes, set::Unapproved};
 use skills_sources::{Notify, Sources, trust::Decided};
 
 use acp_skills_servers::skills::SkillServers;

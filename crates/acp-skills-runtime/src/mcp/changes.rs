@@ -4,6 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use acp_skills_intercept::Difference;
 use parking_lot::{Mutex, MutexGuard};
 use rmcp::{
     Peer, RoleServer,
@@ -13,7 +14,7 @@ use rmcp::{
     },
     service::SubscriptionSink,
 };
-use skills_core::{Difference, Toolbox};
+use skills_core::Toolbox;
 use tokio::time::timeout;
 
 use super::tool_list::ToolList;

@@ -13,7 +13,7 @@ use cap_std::fs::{Dir, ReadDir};
 
 use super::{
     SkillFiles,
-    metadata::Metadata,
+    metadata::{Metadata, metadata},
     open::{Opened, open_any},
 };
 use crate::{order, text::shown};
@@ -119,7 +119,7 @@ impl SkillFiles {
         let too_long = || io::Error::other(format!("skill has more than {allowed} bytes"));
         // Check the total before reading any file, so that many oversized skills don't cost much time.
         let files = entries.iter().filter(|entry| entry.kind == Kind::File);
-        let size = |entry: &Entry| Metadata::at(&self.dir, &entry.path).map_or(0, |metadata| metadata.len());
+        let size = |entry: &Entry| metadata(&self.dir, &entry.path).map_or(0, |found| found.len());
         if files.map(size).fold(0, u64::saturating_add) > allowed {
             return Err(too_long());
         }
@@ -226,7 +226,7 @@ pub(super) fn entries_of(root: &Dir, path: &str) -> io::Result<ReadDir> {
 /// Returns the metadata of the target of a link, and subtracts the time from `time` that all uses of the link take.
 pub(super) fn resolve(root: &Dir, link: &str, time: &mut Duration) -> io::Result<Metadata> {
     let started = Instant::now();
-    let target = Metadata::at(root, link);
+    let target = metadata(root, link);
     *time = time.saturating_sub(started.elapsed() * LINK_USES);
     target
 }

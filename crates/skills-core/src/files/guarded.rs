@@ -10,7 +10,8 @@ use std::{
 use cap_std::fs::File;
 
 use super::{
-    Bounds, FileError, HARD_CAP_BYTES, Metadata, SOFT_CAP_BYTES, SkillFiles, every::Entry, path, stamp_of,
+    Bounds, FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES, SkillFiles, every::Entry, metadata::of_file, path,
+    stamp_of,
 };
 use crate::{
     frontmatter::MAX_FRONTMATTER_BYTES,
@@ -44,7 +45,7 @@ impl SkillFiles {
     ) -> Result<Box<dyn Read>, FileError> {
         let Some(guard) = &self.guard else { return Ok(Box::new(file)) };
         let failed = |source| FileError::Io { path: path.to_owned(), source };
-        let is_large = Metadata::of(&file).map_err(failed)?.len() > SOFT_CAP_BYTES;
+        let is_large = of_file(&file).map_err(failed)?.len() > SOFT_CAP_BYTES;
         let large = is_large.then(|| LARGE.lock().unwrap_or_else(PoisonError::into_inner));
         let mut bytes = Vec::new();
         file.take(HARD_CAP_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;

@@ -6,8 +6,9 @@ use cap_std::fs::{Dir, DirEntry};
 use serde::Serialize;
 
 use super::{
-    FileError, Metadata, SKILL_FILE_NAMES,
+    FileError, SKILL_FILE_NAMES,
     every::{MAX_LINK_TIME, entries_of, resolve},
+    metadata::of_entry,
 };
 use crate::{order, skill::Guard};
 
@@ -115,14 +116,14 @@ pub(super) fn list(root: &Dir, guard: Option<&Guard>, max: usize) -> Listing {
 /// Returns the size of a file, or of the target if the entry is a link to a file inside the skill. Returns `None` otherwise, and for a
 /// link if there is no time left in `links`.
 fn size_of(root: &Dir, entry: &DirEntry, path: &str, links: &mut Duration) -> Option<u64> {
-    let metadata = Metadata::of_entry(entry).ok()?;
+    let metadata = of_entry(entry).ok()?;
     // `of_entry` does not follow links; `resolve` follows them within `root` only.
     let metadata = match metadata.is_symlink() {
         true if links.is_zero() => return None,
         true => resolve(root, path, links).ok()?,
         false => metadata,
     };
-    metadata.is_file().then(|| metadata.len())
+    metadata.is_file().then_some(metadata.len())
 }
 
 /// Returns the error for reading the directory `relative`, which lists its entries. If there is a guard, only lists the entries

@@ -8,7 +8,7 @@ use std::{io, path::Path};
 
 use cap_std::fs::{Dir, File};
 
-use super::metadata::Metadata;
+use super::metadata::{Metadata, of_file};
 pub(super) use platform::explain_sharing_violation;
 
 /// An opened file or directory.
@@ -22,7 +22,7 @@ pub(super) enum Opened {
 /// Opens `path` relative to `dir`. Fails if the path leads out of `dir`.
 pub(super) fn open_any(dir: &Dir, path: &Path) -> io::Result<Opened> {
     let file = platform::open(dir, path)?;
-    let metadata = Metadata::of(&file)?;
+    let metadata = of_file(&file)?;
     Ok(if metadata.is_file() {
         Opened::File(file, metadata)
     } else if metadata.is_dir() {

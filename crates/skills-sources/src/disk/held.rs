@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 
 /// An open directory. It stays the same, even if another process exchanges a part of its path for a link.
 #[derive(Debug)]
-pub(super) struct HeldDirectory {
+pub struct HeldDirectory {
     /// A path that leads through the descriptor.
     path: PathBuf,
     _descriptor: Option<File>,
@@ -23,7 +23,7 @@ impl HeldDirectory {
     ///
     /// # Errors
     /// Returns the system's error if the directory can't be opened, and an error if the path leads to another directory now.
-    pub(super) fn open(directory: &Path) -> io::Result<Self> {
+    pub fn open(directory: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let descriptor =
             File::options().read(true).custom_flags(flags.bits().cast_signed()).open(directory)?;
@@ -36,13 +36,29 @@ impl HeldDirectory {
         }
     }
 
+    /// Opens the directory with a canonical path. It is created if it doesn't exist, like those above it.
+    ///
+    /// # Errors
+    /// Returns the errors of [`open`](Self::open), and the system's error if a directory can't be created.
+    pub fn create(directory: &Path) -> io::Result<Self> {
+        match (Self::open(directory), directory.parent(), directory.file_name()) {
+            (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+                match fs::create_dir(Self::create(parent)?.file(name)) {
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                    _ => Self::open(directory),
+                }
+            }
+            (opened, ..) => opened,
+        }
+    }
+
     /// Returns a path of the directory, which is valid as long as `self` exists.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns a path of a file in the directory, which is valid as long as `self` exists.
-    pub(super) fn file(&self, name: &OsStr) -> PathBuf {
+    pub fn file(&self, name: &OsStr) -> PathBuf {
         self.path.join(name)
     }
 }

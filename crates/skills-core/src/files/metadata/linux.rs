@@ -1,50 +1,43 @@
-//! Metadata from `fstat`.
+//! Metadata of the standard library, from `fstat`.
 
-use std::{
-    io,
-    os::fd::AsFd,
-    path::Path,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+pub use std::fs::Metadata;
+use std::{io, path::Path, time::SystemTime};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
-use cap_std::fs::{Dir, DirEntry, OpenOptions, OpenOptionsExt};
-use rustix::fs::{FileType, OFlags, fstat};
+use cap_std::fs::{Dir, DirEntry, File, OpenOptions, OpenOptionsExt};
+use rustix::fs::OFlags;
 
-use super::{Metadata, Type};
-
-/// Returns the metadata of what was opened, or of the entry that a descriptor names.
-pub(super) fn of(file: impl AsFd) -> io::Result<Metadata> {
-    let stat = fstat(file)?;
-    let kind = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Type::File,
-        FileType::Directory => Type::Dir,
-        FileType::Symlink => Type::Link,
-        _ => Type::Special,
-    };
-    let modified = time(stat.st_mtime, stat.st_mtime_nsec);
-    Ok(Metadata { kind, len: stat.st_size.unsigned_abs(), modified })
+/// Returns the metadata of the entry at `path` below `dir`. Links are followed below `dir`.
+///
+/// # Errors
+/// Returns the system's error, and an error if the path leads out of `dir`.
+pub fn metadata(dir: &Dir, path: impl AsRef<Path>) -> io::Result<Metadata> {
+    dir.open_with(path, &named(FollowSymlinks::Yes))?.into_std().metadata()
 }
 
-pub(super) fn at(dir: &Dir, path: &Path, follows: bool) -> io::Result<Metadata> {
-    of(dir.open_with(path, &named(follows))?)
+/// Returns the metadata of the entry at `path` below `dir`, which can be a link.
+///
+/// # Errors
+/// Returns the errors of [`metadata`].
+pub fn symlink_metadata(dir: &Dir, path: impl AsRef<Path>) -> io::Result<Metadata> {
+    dir.open_with(path, &named(FollowSymlinks::No))?.into_std().metadata()
 }
 
-pub(super) fn of_entry(entry: &DirEntry) -> io::Result<Metadata> {
-    of(entry.open_with(&named(false))?)
+pub(in crate::files) fn of_entry(entry: &DirEntry) -> io::Result<Metadata> {
+    entry.open_with(&named(FollowSymlinks::No))?.into_std().metadata()
+}
+
+pub(in crate::files) fn of_file(file: &File) -> io::Result<Metadata> {
+    file.try_clone()?.into_std().metadata()
+}
+
+pub(in crate::files) fn modified(metadata: &Metadata) -> Option<SystemTime> {
+    metadata.modified().ok()
 }
 
 /// Returns options for a descriptor that only names an entry. It can't be read, so no permission is needed.
-fn named(follows: bool) -> OpenOptions {
+fn named(follow: FollowSymlinks) -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(OFlags::PATH.bits().cast_signed());
-    options.follow(if follows { FollowSymlinks::Yes } else { FollowSymlinks::No });
+    options.read(true).custom_flags(OFlags::PATH.bits().cast_signed()).follow(follow);
     options
-}
-
-/// Returns a time after 1970 or, for negative seconds, before.
-pub(super) fn time(seconds: i64, nanoseconds: u64) -> Option<SystemTime> {
-    let whole = Duration::from_secs(seconds.unsigned_abs());
-    let time = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
-    time?.checked_add(Duration::from_nanos(nanoseconds))
 }

@@ -1,35 +1,34 @@
-//! Metadata from `cap_std`.
+//! Metadata of `cap_std`.
 
-use std::{io, path::Path};
+use std::{io, path::Path, time::SystemTime};
 
-use cap_std::{
-    fs::{self, Dir, DirEntry, File},
-    time::SystemTime,
-};
+pub use cap_std::fs::Metadata;
+use cap_std::fs::{Dir, DirEntry, File};
 
-use super::{Metadata, Type};
-
-pub(super) fn of(file: &File) -> io::Result<Metadata> {
-    file.metadata().map(from)
+/// Returns the metadata of the entry at `path` below `dir`. Links are followed below `dir`.
+///
+/// # Errors
+/// Returns the system's error, and an error if the path leads out of `dir`.
+pub fn metadata(dir: &Dir, path: impl AsRef<Path>) -> io::Result<Metadata> {
+    dir.metadata(path)
 }
 
-pub(super) fn at(dir: &Dir, path: &Path, follows: bool) -> io::Result<Metadata> {
-    if follows { dir.metadata(path) } else { dir.symlink_metadata(path) }.map(from)
+/// Returns the metadata of the entry at `path` below `dir`, which can be a link.
+///
+/// # Errors
+/// Returns the errors of [`metadata`].
+pub fn symlink_metadata(dir: &Dir, path: impl AsRef<Path>) -> io::Result<Metadata> {
+    dir.symlink_metadata(path)
 }
 
-pub(super) fn of_entry(entry: &DirEntry) -> io::Result<Metadata> {
-    entry.metadata().map(from)
+pub(in crate::files) fn of_entry(entry: &DirEntry) -> io::Result<Metadata> {
+    entry.metadata()
 }
 
-fn from(metadata: fs::Metadata) -> Metadata {
-    let kind = if metadata.is_file() {
-        Type::File
-    } else if metadata.is_dir() {
-        Type::Dir
-    } else if metadata.is_symlink() {
-        Type::Link
-    } else {
-        Type::Special
-    };
-    Metadata { kind, len: metadata.len(), modified: metadata.modified().ok().map(SystemTime::into_std) }
+pub(in crate::files) fn of_file(file: &File) -> io::Result<Metadata> {
+    file.metadata()
+}
+
+pub(in crate::files) fn modified(metadata: &Metadata) -> Option<SystemTime> {
+    metadata.modified().ok().map(cap_std::time::SystemTime::into_std)
 }

@@ -2,24 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{
-    set::{Entry, SkillSet},
-    skill::Skill,
-};
+use skills_core::{Skill, SkillSet, set::Entry};
 
 /// The skills that were added, removed and changed between two sets. Each list is in the order of its set.
-///
-/// ```
-/// use skills_core::{Difference, Skill, SkillSet};
-///
-/// let set = |names: &[&str]| -> SkillSet {
-///     names.iter().map(|name| Skill::builder(*name, "An example.").body("…").build().unwrap()).collect()
-/// };
-/// let difference = Difference::between(&set(&["greet", "review"]), &set(&["review", "test"]));
-/// assert_eq!(difference.added[0].name.as_str(), "test");
-/// assert_eq!(difference.removed[0].name.as_str(), "greet");
-/// assert!(difference.changed.is_empty());
-/// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Difference {
