@@ -103,8 +103,8 @@ impl Origin<'_> {
         }
         let commit = version.map(|version| version.commit.as_str());
         let failed = |source| GitError::Write { path: scratch.to_owned(), source };
-        let mut file = File::options().read(true).write(true).create_new(true).open(scratch.join("archive"));
-        let file = file.as_mut().map_err(|error| failed(io::Error::from(error.kind())))?;
+        let file = File::options().read(true).write(true).create_new(true).open(scratch.join("archive"));
+        let file = &mut file.map_err(failed)?;
         let (found, package) = if self.place.transport == Transport::Npm {
             let package = self.package()?;
             let found = self.download_package(&package, commit, file);
