@@ -15,7 +15,6 @@ impl HeldDirectory {
     ///
     /// # Errors
     /// Never returns an error on this system.
-    #[expect(clippy::unnecessary_wraps, reason = "opening the directory on Linux can fail")]
     pub fn open(directory: &Path) -> io::Result<Self> {
         Ok(Self(directory.to_owned()))
     }
