@@ -54,6 +54,11 @@ fn after_string(mut text: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        thread,
+    };
+
     use super::*;
 
     #[test]
@@ -70,5 +75,23 @@ mod tests {
             assert!(has_more_values_than(padded.as_bytes(), values - 1), "{message}");
             assert!(!has_more_values_than(padded.as_bytes(), values), "{message}");
         }
+    }
+    #[test]
+    fn large_texts_are_parsed_one_at_a_time() {
+        let large = vec![b' '; MAX_SHORT_BYTES + 1];
+        assert!(alone(&large[1..]).is_none());
+        let parsing = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let _guard = alone(&large);
+                        assert_eq!(parsing.fetch_add(1, Ordering::SeqCst), 0);
+                        thread::yield_now();
+                        parsing.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
     }
 }
