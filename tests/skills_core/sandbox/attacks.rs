@@ -99,12 +99,11 @@ fn mounts(skill: &Path, outside: &Path) {
             write(&Path::new("/proc/self/root").join(path.strip_prefix("/").unwrap()))
         });
     }
-    // A process of bubblewrap can still have descriptors of the host when it starts the script.
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        if name.to_str().and_then(|name| name.parse::<u32>().ok()).is_some_and(|id| id != std::process::id())
-        {
-            say(format!("process {} is beside the script: done", name.display()));
+    attempt("the program of process 1", || OpenOptions::new().write(true).open("/proc/1/exe").map(drop));
+    for entry in fs::read_dir("/proc/1/fd").into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            attempt(format!("{} leads out", path.display()), || fs::read_dir(path.join("..")).map(drop));
         }
     }
     for (program, args) in [
@@ -364,6 +363,11 @@ fn list(dir: &Path) {
 /// Holds the FIFO open, together with a child process, until both are killed.
 fn hold(fifo: &Path) {
     let mut writer = OpenOptions::new().write(true).open(fifo).unwrap();
+    // We need to wait until process 1 of the sandbox is asleep. When it starts us, it hasn't made sure yet that it will be
+    // killed with its parent. It does this next, and then it waits for us.
+    while !std::fs::read_to_string("/proc/1/stat").unwrap().contains(") S ") {
+        std::thread::yield_now();
+    }
     writer.write_all(b"here\n").unwrap();
     let mut child = Command::new("sleep").arg("600").stdout(writer.try_clone().unwrap()).spawn().unwrap();
     child.wait().unwrap();

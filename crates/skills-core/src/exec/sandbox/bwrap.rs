@@ -184,9 +184,7 @@ impl Bwrap {
         for (name, value) in std::mem::take(&mut invocation.env) {
             args.extend(["--setenv".into(), name, value]);
         }
-        // With `--as-pid-1`, bubblewrap has no process of its own inside. That one has a descriptor of the host's `/proc` until shortly
-        // after it starts the script, and the script could use the descriptor to reach the mounts of the host.
-        args.extend(["--setenv", "TMPDIR", "/tmp", "--die-with-parent", "--as-pid-1", "--"].map(Into::into));
+        args.extend(["--setenv", "TMPDIR", "/tmp", "--die-with-parent", "--"].map(Into::into));
         // We don't use `--new-session`. With it, process 1 of the sandbox would leave our process group, and would only
         // end some moments after its parent. If bubblewrap were killed in between, our signals could not reach the
         // script. With or without this option, the terminal is not available to the script. `setsid` protects
