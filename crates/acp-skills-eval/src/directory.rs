@@ -15,7 +15,6 @@ use skills_core::{
     order,
     skill::Sha256,
 };
-
 use skills_sources::disk::HeldDirectory;
 
 use super::{

@@ -18,7 +18,8 @@ use tempfile::TempDir;
 
 /// The beginning of the names of all directories.
 const PREFIX: &str = "skill-eval-";
-/// The directory for them, beside the cache. Scripts in a sandbox can't run in the cache itself.
+/// The directory that is used if other users can write to the temporary directory. It is beside the cache, because scripts in a sandbox can't
+/// run in the cache.
 const OWN_PARENT: &str = "acp-skills-proxy-runs";
 /// The extension of the lock files.
 const LOCK: &str = "lock";

@@ -12,10 +12,10 @@
 //!   comparison.json                       with several agents: their results side by side
 //! ```
 
+mod storage;
+
 use std::{
-    ffi::OsStr,
-    fs::{self, File},
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -25,13 +25,13 @@ use skills_core::{
     Skill,
     evaluation::{BENCHMARK, ITERATION_PREFIX, MANIFEST, TRIGGERS, WORKSPACE_SUFFIX},
     files::SKILL_FILE_NAMES,
-    json::has_more_values_than,
 };
-use skills_sources::disk::{HeldDirectory, patient, without_links};
 
+use self::storage::{canonical_root, make, make_empty, make_new, read_text};
+pub(super) use self::storage::{create, read_json, write, write_json};
 use super::{
     AgentReport, Case, Evaluation, EvaluationError, Grader, Outcome, OutputCase, Report, RunId,
-    cases::MAX_FILE_VALUES, directory::copy_all,
+    directory::copy_all,
 };
 
 /// The file with the outcome of a run. It is written when the run has finished.
@@ -39,8 +39,6 @@ pub(super) const RUN: &str = "run.json";
 /// The directories with the copies of the evaluated skill and of the older version.
 pub(super) const SKILL: &str = "skill";
 pub(super) const OLD_SKILL: &str = "old-skill";
-/// The maximum size of a file that is read, in bytes.
-const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// The version of the files. It is incremented if an older version of the program could not resume with them.
 const VERSION: u32 = 1;
 
@@ -88,21 +86,18 @@ impl Workspace {
     /// Creates the next iteration in `root`. The directory is created if it doesn't exist.
     ///
     /// # Errors
-    /// Returns [`EvaluationError::Link`] if `root` is a symbolic link, [`EvaluationError::Unreadable`] if it can't be listed, and [`EvaluationError::Unwritable`] if a file or
-    /// directory can't be written.
+    /// Returns [`EvaluationError::Link`] if `root` is a symbolic link, [`EvaluationError::Unreadable`] if it can't be listed, and
+    /// [`EvaluationError::Unwritable`] if a file or directory can't be written.
     pub fn create(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
-        let root = &resolved(root)?;
+        let root = &canonical_root(root)?;
         if !root.exists() {
             make(root)?;
             // Since the workspace can be in a repository, make sure that files from agents are not committed.
             write(&root.join(".gitignore"), "*\n")?;
         }
         let number = iterations(root)?.last().map_or(1, |last| last.saturating_add(1));
-        let name = format!("{ITERATION_PREFIX}{number}");
-        let iteration = root.join(&name);
-        HeldDirectory::open(root)
-            .and_then(|root| fs::create_dir(root.file(OsStr::new(&name))))
-            .map_err(|source| EvaluationError::Unwritable { path: iteration.clone(), source })?;
+        let iteration = root.join(format!("{ITERATION_PREFIX}{number}"));
+        make_new(&iteration)?;
         keep_skill(&evaluation.skill, &iteration.join(SKILL))?;
         if let Some(baseline) = &evaluation.baseline {
             keep_skill(baseline, &iteration.join(OLD_SKILL))?;
@@ -119,10 +114,10 @@ impl Workspace {
     /// Opens the last iteration in `root` to resume it. If there is none, a new one is created.
     ///
     /// # Errors
-    /// Returns [`EvaluationError::Resume`] if the iteration has another skill, other cases, other agents or other options, and
+    /// Returns [`EvaluationError::Link`] if `root` is a symbolic link, [`EvaluationError::Resume`] if the iteration has another skill, other cases, other agents or other options, and
     /// [`EvaluationError::Unreadable`] if it can't be read.
     pub fn resume(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
-        let root = &resolved(root)?;
+        let root = &canonical_root(root)?;
         let last = if root.exists() { iterations(root)?.last().copied() } else { None };
         let Some(number) = last else { return Self::create(root, evaluation) };
         let iteration = root.join(format!("{ITERATION_PREFIX}{number}"));
@@ -170,18 +165,7 @@ impl Workspace {
     pub(super) fn fresh_run(&self, id: &RunId) -> Result<PathBuf, EvaluationError> {
         let place = self.of_run(id);
         self.check_links(&place)?;
-        let removed = match (place.parent(), place.file_name()) {
-            (Some(parent), Some(name)) => {
-                HeldDirectory::create(parent).and_then(|parent| fs::remove_dir_all(parent.file(name)))
-            }
-            _ => fs::remove_dir_all(&place),
-        };
-        match removed {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(EvaluationError::Unwritable { path: place, source });
-            }
-            _ => make(&place)?,
-        }
+        make_empty(&place)?;
         Ok(place)
     }
 
@@ -305,133 +289,4 @@ fn keep_skill(skill: &Skill, to: &Path) -> Result<(), EvaluationError> {
     let Some(from) = skill.dir() else { return Ok(()) };
     let to = to.join(from.file_name().unwrap_or_default());
     copy_all(from, &to).map_err(|source| EvaluationError::Unwritable { path: to, source })
-}
-
-/// Follows the links in the path of the directory above a workspace, which the user chose. From then on, no link is followed, because a
-/// script of a session can make one at any time.
-///
-/// # Errors
-/// Returns [`EvaluationError::Link`] if the workspace itself is a symbolic link.
-fn resolved(root: &Path) -> Result<PathBuf, EvaluationError> {
-    let Some(name) = root.file_name() else { return Ok(without_links(root)) };
-    if root.is_symlink() {
-        return Err(EvaluationError::Link(root.to_owned()));
-    }
-    let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok(without_links(parent).join(name))
-}
-
-fn make(path: &Path) -> Result<(), EvaluationError> {
-    HeldDirectory::create(path)
-        .map(drop)
-        .map_err(|source| EvaluationError::Unwritable { path: path.to_owned(), source })
-}
-
-/// Writes a file atomically, because the process can be killed at any time. A link is replaced and not followed, because a script of
-/// another session could have made it.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), EvaluationError> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let written = HeldDirectory::open(directory).and_then(|directory| {
-        let mut file = tempfile::NamedTempFile::new_in(directory.path())?;
-        file.write_all(text.as_bytes())?;
-        // Temporary files are only readable by the owner, so we need to set the usual permissions.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
-        }
-        file.persist(directory.file(path.file_name().unwrap_or_default()))
-            .map_err(|error| error.error)
-            .map(drop)
-    });
-    written.map_err(|source| EvaluationError::Unwritable { path: path.to_owned(), source })
-}
-
-/// Creates a file, in place of a file or a link with the same path.
-pub(super) fn create(path: &Path) -> io::Result<File> {
-    let directory = HeldDirectory::open(path.parent().unwrap_or(Path::new(".")))?;
-    let path = directory.file(path.file_name().unwrap_or_default());
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => File::create_new(path),
-    }
-}
-
-pub(super) fn write_json(path: &Path, value: &Value) -> Result<(), EvaluationError> {
-    write(path, &format!("{value:#}\n"))
-}
-
-/// Reads a file of a workspace. It can come from the author of the skill, so it could also be a FIFO or a link to a device.
-fn read_text(path: &Path) -> io::Result<String> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    let text = patient::read_text(path, MAX_FILE_BYTES)?;
-    if has_more_values_than(text.as_bytes(), MAX_FILE_VALUES) {
-        let why = format!("the file has more than {MAX_FILE_VALUES} values");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-    }
-    Ok(text)
-}
-
-pub(super) fn read_json(path: &Path) -> Result<Value, EvaluationError> {
-    let unreadable = |source| EvaluationError::Unreadable { path: path.to_owned(), source };
-    let text = read_text(path).map_err(unreadable)?;
-    serde_json::from_str(&text).map_err(|error| unreadable(error.into()))
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn links_in_a_path_are_not_followed() {
-        let dir = tempfile::tempdir().unwrap();
-        let dir = dir.path().canonicalize().unwrap();
-        let mine = dir.join("mine");
-        fs::create_dir_all(mine.join("demo")).unwrap();
-        fs::write(mine.join("demo/kept"), "").unwrap();
-        let skill = dir.join("skills/demo");
-        fs::create_dir_all(&skill).unwrap();
-        fs::write(skill.join("SKILL.md"), "x").unwrap();
-        let link = dir.join("iteration-1");
-        std::os::unix::fs::symlink(&mine, &link).unwrap();
-        let root = resolved(&link);
-        assert!(matches!(root, Err(EvaluationError::Link(_))), "{root:?}");
-        // This directory was checked before the link appeared.
-        let workspace = Workspace { iteration: dir.clone(), is_shared: false };
-        let id = RunId {
-            agent: String::new(),
-            case: Case::Eval("x".to_owned()),
-            configuration: super::super::Configuration::WithSkill,
-            number: 1,
-        };
-        std::os::unix::fs::symlink(&mine, dir.join("eval-x")).unwrap();
-        assert!(workspace.fresh_run(&id).is_err());
-        assert!(copy_all(&skill, &link.join("demo")).is_err());
-        assert!(make(&link.join("new")).is_err());
-        assert!(write(&link.join("new"), "x").is_err());
-        assert!(create(&link.join("demo/kept")).is_err());
-        let left: Vec<_> = fs::read_dir(&mine).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["demo"]);
-        assert_eq!(fs::read_dir(mine.join("demo")).unwrap().count(), 1);
-    }
-
-    /// A script that runs beside the evaluation can make links in its directory.
-    #[test]
-    fn links_are_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let dir = dir.path().canonicalize().unwrap();
-        let mine = dir.join("mine");
-        let link = dir.join("transcript.md");
-        let writes: [&dyn Fn(); 2] = [&|| write(&link, "new").unwrap(), &|| drop(create(&link).unwrap())];
-        for write in writes {
-            fs::write(&mine, "old").unwrap();
-            std::os::unix::fs::symlink(&mine, &link).unwrap();
-            write();
-            assert_eq!(fs::read_to_string(&mine).unwrap(), "old");
-            fs::remove_file(&link).unwrap();
-        }
-    }
 }

@@ -156,10 +156,10 @@ use std::{
 
 pub use acp_skills_wire::{AUTH_REQUIRED, NOT_STARTED};
 use acp_skills_wire::{Class, Id, Message};
-pub use difference::Difference;
 
 pub use self::{
     active_skills::{ActivatedBy, ActiveSkill, ActiveSkills},
+    difference::Difference,
     inputs::{Input, UserQuestion},
     keys::{SessionKey, Ticket, Timer},
     known_agents::{Agent, Means, Seen, known_agent, known_agents},

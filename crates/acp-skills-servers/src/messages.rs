@@ -257,7 +257,7 @@ impl Rpc {
             return self.refuse(&skim, "it contains too many values");
         }
         let message = {
-            let _guard = json::alone(line);
+            let _guard = json::parsing_lock(line);
             serde_json::from_slice::<Value>(line)
         };
         let Ok(mut message) = message else {

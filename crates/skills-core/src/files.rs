@@ -221,7 +221,10 @@ impl SkillFiles {
     fn open_file(&self, path: &str) -> Result<(Box<dyn Read>, Metadata), FileError> {
         let relative = path::check(path)?;
         match open_any(&self.dir, &relative) {
-            Ok(Opened::File(file, metadata)) => Ok((self.checked(path, &relative, file)?, metadata)),
+            Ok(Opened::File(file, metadata)) => {
+                let size = metadata.len();
+                Ok((self.checked(path, &relative, (file, size))?, metadata))
+            }
             Ok(Opened::Dir(dir)) => {
                 Err(list::directory_error(path, &path::joined(&relative), &dir, self.guard.as_ref()))
             }

@@ -1,4 +1,4 @@
-//! [`has_more_values_than`] and [`alone`]: limit the memory of JSON parsers.
+//! [`has_more_values_than`] and [`parsing_lock`]: limit the memory of JSON parsers.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,9 +11,11 @@ pub const MAX_VALUES: usize = 256 * 1024;
 /// The maximum size of a text that is parsed at the same time as others, in bytes. It needs up to 5 MB of memory.
 pub const MAX_SHORT_BYTES: usize = 64 * 1024;
 
-/// Returns a guard to hold while a large text is parsed; `None` for a small one. Each text can need 80 MB, and a project can name any number
-/// of servers that send one at the same time. Blocks while another thread has the guard. No other lock is taken while it is held.
-pub fn alone(text: &[u8]) -> Option<MutexGuard<'static, ()>> {
+/// Returns a lock to hold while a text is parsed. Returns `None` for a text that is not longer than [`MAX_SHORT_BYTES`], which needs no lock.
+///
+/// A text can need 80 MB of memory while it is parsed, and a project can name any number of servers that send one at the same time. Blocks
+/// while another thread has the lock. No other lock is taken while it is held.
+pub fn parsing_lock(text: &[u8]) -> Option<MutexGuard<'static, ()>> {
     static ONE: Mutex<()> = Mutex::new(());
     (text.len() > MAX_SHORT_BYTES).then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -76,16 +78,17 @@ mod tests {
             assert!(!has_more_values_than(padded.as_bytes(), values), "{message}");
         }
     }
+
     #[test]
     fn large_texts_are_parsed_one_at_a_time() {
         let large = vec![b' '; MAX_SHORT_BYTES + 1];
-        assert!(alone(&large[1..]).is_none());
+        assert!(parsing_lock(&large[1..]).is_none());
         let parsing = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..100 {
-                        let _guard = alone(&large);
+                        let _guard = parsing_lock(&large);
                         assert_eq!(parsing.fetch_add(1, Ordering::SeqCst), 0);
                         thread::yield_now();
                         parsing.fetch_sub(1, Ordering::SeqCst);

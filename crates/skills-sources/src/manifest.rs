@@ -10,11 +10,13 @@ use std::{
 };
 
 use serde_json::Value;
+use skills_core::json::{self, has_more_values_than};
 
 use super::git::tree::MANIFEST_DIR;
 
-/// The maximum size of a manifest, in bytes.
+/// The maximum size of a manifest, in bytes, and the maximum number of values in it. A longer one is ignored.
 const MAX_BYTES: u64 = 1024 * 1024;
+const MAX_VALUES: usize = 64 * 1024;
 /// The maximum number of directories.
 const MAX_DIRECTORIES: usize = 1_000;
 /// The maximum number of plugins of which the manifests are read.
@@ -99,6 +101,10 @@ fn read(dir: &Path, name: &str) -> Option<Value> {
     }
     let mut text = Vec::new();
     File::open(path).ok()?.take(MAX_BYTES).read_to_end(&mut text).ok()?;
+    if has_more_values_than(&text, MAX_VALUES) {
+        return None;
+    }
+    let _guard = json::parsing_lock(&text);
     serde_json::from_slice(&text).ok()
 }
 

@@ -158,7 +158,7 @@ impl<'a> Package<'a> {
         if has_more_values_than(&text, MAX_LIST_VALUES) {
             return Err(failed(format!("the list of versions has more than {MAX_LIST_VALUES} values")));
         }
-        let _guard = json::alone(&text);
+        let _guard = json::parsing_lock(&text);
         let list: Value = serde_json::from_slice(&text)
             .map_err(|_| failed("the registry did not answer with a list of versions".to_owned()))?;
         let number = match commit {

@@ -37,7 +37,7 @@ pub(crate) fn named(session: &Session, words: &str) -> Result<Vec<Unapproved>, T
             return vec![entry.clone()];
         }
         // A path is not a name, even if a skill has the name `home/me/project/.skills/review`.
-        let is_path = Path::new(word).is_absolute() && word[1..].contains(['/', '\\']);
+        let is_path = Path::new(word).has_root() && word[1..].contains(['/', '\\']);
         let word = word.trim_start_matches('/');
         if is_path && !word.starts_with(PREFIX) {
             return Vec::new();

@@ -9,10 +9,7 @@ use std::{
 
 use cap_std::fs::File;
 
-use super::{
-    Bounds, FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES, SkillFiles, every::Entry, metadata::of_file, path,
-    stamp_of,
-};
+use super::{Bounds, FileError, HARD_CAP_BYTES, SOFT_CAP_BYTES, SkillFiles, every::Entry, path, stamp_of};
 use crate::{
     frontmatter::MAX_FRONTMATTER_BYTES,
     skill::{Guard, Skill, Source, Stored},
@@ -35,17 +32,17 @@ impl Read for AllowedContent {
 }
 
 impl SkillFiles {
-    /// Returns the content of `file` if the guard allows it. The file is read only once, so the returned content is exactly
+    /// Returns the content of a file with this size if the guard allows it. The file is read only once, so the returned content is exactly
     /// what the guard has checked, even if another process changes the file at the same time.
     pub(super) fn checked(
         &self,
         path: &str,
         relative: &Path,
-        file: File,
+        (file, size): (File, u64),
     ) -> Result<Box<dyn Read>, FileError> {
         let Some(guard) = &self.guard else { return Ok(Box::new(file)) };
         let failed = |source| FileError::Io { path: path.to_owned(), source };
-        let is_large = of_file(&file).map_err(failed)?.len() > SOFT_CAP_BYTES;
+        let is_large = size > SOFT_CAP_BYTES;
         let large = is_large.then(|| LARGE.lock().unwrap_or_else(PoisonError::into_inner));
         let mut bytes = Vec::new();
         file.take(HARD_CAP_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;

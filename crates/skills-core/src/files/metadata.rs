@@ -58,7 +58,7 @@ mod tests {
             let (listed, named) = (of_entry(&entry), symlink_metadata(&dir, entry.file_name()));
             assert_eq!(letter(&listed.unwrap()), letter(&named.unwrap()), "{entry:?}");
         }
-        let file = of_file(&dir.open("file").unwrap()).unwrap();
+        let (_, file) = of_file(dir.open("file").unwrap()).unwrap();
         assert_eq!((file.len(), modified(&file)), (4, Some(day)));
     }
 
@@ -74,7 +74,7 @@ mod tests {
             let times = rustix::fs::Timestamps { last_access: time, last_modification: time };
             rustix::fs::utimensat(&dir, "file", &times, rustix::fs::AtFlags::empty()).unwrap();
             let entry = dir.entries().unwrap().next().unwrap().unwrap();
-            let opened = of_file(&dir.open("file").unwrap());
+            let opened = of_file(dir.open("file").unwrap()).map(|(_, metadata)| metadata);
             for found in [metadata(&dir, "file"), symlink_metadata(&dir, "file"), of_entry(&entry), opened] {
                 let found = found.unwrap();
                 assert!(found.is_file() && modified(&found).is_some(), "{tv_sec}");

@@ -22,7 +22,7 @@ pub(super) enum Opened {
 /// Opens `path` relative to `dir`. Fails if the path leads out of `dir`.
 pub(super) fn open_any(dir: &Dir, path: &Path) -> io::Result<Opened> {
     let file = platform::open(dir, path)?;
-    let metadata = of_file(&file)?;
+    let (file, metadata) = of_file(file)?;
     Ok(if metadata.is_file() {
         Opened::File(file, metadata)
     } else if metadata.is_dir() {

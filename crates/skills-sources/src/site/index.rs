@@ -181,7 +181,7 @@ impl RemoteIndex {
         if has_more_values_than(text.as_bytes(), MAX_VALUES) {
             return Err(invalid(format!("more than {MAX_VALUES} values")));
         }
-        let _guard = json::alone(text.as_bytes());
+        let _guard = json::parsing_lock(text.as_bytes());
         let document: Document = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
         let base = document.base.unwrap_or_default();
         let mut skills = SkillSet::builder();

@@ -27,8 +27,11 @@ pub(in crate::files) fn of_entry(entry: &DirEntry) -> io::Result<Metadata> {
     entry.open_with(&named(FollowSymlinks::No))?.into_std().metadata()
 }
 
-pub(in crate::files) fn of_file(file: &File) -> io::Result<Metadata> {
-    file.try_clone()?.into_std().metadata()
+/// Returns an open file with its metadata. Takes the file, because a conversion to a file of the standard library and back costs nothing.
+pub(in crate::files) fn of_file(file: File) -> io::Result<(File, Metadata)> {
+    let file = file.into_std();
+    let metadata = file.metadata()?;
+    Ok((File::from_std(file), metadata))
 }
 
 pub(in crate::files) fn modified(metadata: &Metadata) -> Option<SystemTime> {

@@ -25,8 +25,9 @@ pub(in crate::files) fn of_entry(entry: &DirEntry) -> io::Result<Metadata> {
     entry.metadata()
 }
 
-pub(in crate::files) fn of_file(file: &File) -> io::Result<Metadata> {
-    file.metadata()
+pub(in crate::files) fn of_file(file: File) -> io::Result<(File, Metadata)> {
+    let metadata = file.metadata()?;
+    Ok((file, metadata))
 }
 
 pub(in crate::files) fn modified(metadata: &Metadata) -> Option<SystemTime> {
