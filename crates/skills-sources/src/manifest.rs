@@ -167,6 +167,12 @@ mod tests {
         assert_eq!(directories(&root).len(), MAX_DIRECTORIES);
         write(&[&missing[..], &real[..1]].concat());
         assert_eq!(directories(&root), [] as [PathBuf; 0], "the list ends before the existing directory");
+        for (values, expected) in [(10, 1), (MAX_VALUES, 0)] {
+            let plugins = json!([{ "name": "a", "source": "./", "skills": ["./s0"] }]);
+            let text = json!({ "plugins": plugins, "x": vec![0; values] }).to_string();
+            fs::write(root.join(MANIFEST_DIR).join("marketplace.json"), text).unwrap();
+            assert_eq!(directories(&root).len(), expected, "{values}");
+        }
         // The same manifest is read once, even if many plugins refer to it.
         let mut found = Directories { read: HashSet::new(), seen: HashSet::new(), all: Vec::new() };
         found.add_plugin(&root);
