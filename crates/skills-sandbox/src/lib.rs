@@ -4,11 +4,15 @@
 //! |---|---|
 //! | [`environment`] | the environment variables that are removed |
 //! | [`filter`] | the filter for system calls |
+//! | [`launcher`] | the command line that starts a program as a child of process 1 |
 //! | [`links`] | the links in the path of a directory |
 //! | [`mounts`] | the mounts that a sandbox must have before its program starts |
+//! | [`privileges`] | the privileges that a process must not have |
 #![cfg(target_os = "linux")]
 
 pub mod environment;
 pub mod filter;
+pub mod launcher;
 pub mod links;
 pub mod mounts;
+pub mod privileges;

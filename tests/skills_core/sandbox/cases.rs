@@ -24,8 +24,8 @@ use crate::{
     fixture::{Fixture, abstract_name},
     processes::{
         a_script_cannot_signal_the_sandbox, hold_a_fifo, killing_the_caller_ends_the_script,
-        root_without_user_namespaces_is_rejected, the_sandbox_works_without_setsid,
-        the_terminal_cannot_be_opened, without_namespaces,
+        root_without_user_namespaces_is_rejected, the_sandbox_works_without_flock,
+        the_sandbox_works_without_setsid, the_terminal_cannot_be_opened, without_namespaces,
     },
 };
 
@@ -35,8 +35,8 @@ pub(crate) const AVAILABLE: &str = "available";
 pub(crate) const HOLDING: &str = "holding";
 /// A helper process that runs where user namespaces can't be created.
 pub(crate) const WITHOUT_NAMESPACES: &str = "without_namespaces";
-/// A helper process that runs where the sandbox doesn't contain `setsid`.
-pub(crate) const WITHOUT_SETSID: &str = "without_setsid";
+/// A helper process that runs where the sandbox doesn't contain a program of the launcher.
+pub(crate) const WITHOUT_PROGRAM: &str = "without_program";
 
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
@@ -50,7 +50,7 @@ macro_rules! cases {
                 AVAILABLE => return available(),
                 HOLDING => hold_a_fifo(),
                 WITHOUT_NAMESPACES => without_namespaces(),
-                WITHOUT_SETSID => the_terminal_cannot_be_opened(),
+                WITHOUT_PROGRAM => the_terminal_cannot_be_opened(),
                 other => panic!("there is no case {other}"),
             }
             ExitCode::SUCCESS
@@ -87,6 +87,7 @@ cases!(
     a_skill_around_the_working_directory_cannot_be_changed,
     the_terminal_cannot_be_opened,
     a_script_cannot_signal_the_sandbox,
+    the_sandbox_works_without_flock,
     the_sandbox_works_without_setsid,
     killing_the_caller_ends_the_script,
     root_without_user_namespaces_is_rejected,

@@ -16,7 +16,7 @@ use rustix::{
 use skills_core::exec::{Sandbox, SandboxError};
 
 use crate::{
-    cases::{HOLDING, WITHOUT_NAMESPACES, WITHOUT_SETSID, skipped, text},
+    cases::{HOLDING, WITHOUT_NAMESPACES, WITHOUT_PROGRAM, skipped, text},
     fixture::{CASE_DIR, CASE_FLAG, Fixture},
 };
 
@@ -41,14 +41,22 @@ pub(crate) fn a_script_cannot_signal_the_sandbox() {
     Fixture::new().all_succeed("signal", &[]);
 }
 
+pub(crate) fn the_sandbox_works_without_flock() {
+    works_without("flock");
+}
+
 pub(crate) fn the_sandbox_works_without_setsid() {
+    works_without("setsid");
+}
+
+fn works_without(program: &str) {
     // The sandbox has its own `/tmp`, so a program in the original `/tmp` can't be found.
     let hidden = tempfile::tempdir_in("/tmp").unwrap();
     let path = env::var("PATH").unwrap();
-    let found = env::split_paths(&path).map(|dir| dir.join("setsid")).find(|path| path.exists()).unwrap();
-    std::os::unix::fs::symlink(found, hidden.path().join("setsid")).unwrap();
+    let found = env::split_paths(&path).map(|dir| dir.join(program)).find(|path| path.exists()).unwrap();
+    std::os::unix::fs::symlink(found, hidden.path().join(program)).unwrap();
     let output = Command::new(env::current_exe().unwrap())
-        .args([CASE_FLAG, WITHOUT_SETSID])
+        .args([CASE_FLAG, WITHOUT_PROGRAM])
         .env("PATH", format!("{}:{path}", text(hidden.path())))
         .output()
         .unwrap();
