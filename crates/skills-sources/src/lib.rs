@@ -43,6 +43,7 @@
 //! | `origin` | fetching from a repository, an archive or a package |
 //! | [`site`] | the skills that a web site publishes |
 //! | `packed` | skills that a web site publishes as archives |
+//! | `parallel` | several fetches at the same time |
 //! | `named` | sources that were approved by naming them |
 //! | `manifest` | plugin manifests, in which a repository lists its directories of skills |
 //! | `policy/` | the rules of an administrator |
@@ -76,6 +77,7 @@ mod named;
 mod npm;
 mod origin;
 mod packed;
+mod parallel;
 pub mod policy;
 mod prune;
 mod reason;
@@ -99,6 +101,7 @@ pub use self::{
         Decisions, LOCK_NAME, LockError, LockFile, Pinned, PinnedGit, PinnedWeb, REMOVED, lock_beside,
         required_lock, user_lock,
     },
+    parallel::on_threads,
     update::{
         Answer, Comparison, Decision, FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, Query,
         Rejected, SkillChange, Updater, named_sources,

@@ -1,7 +1,7 @@
 //! [`Sources`]: serves the skills of all sources of a configuration to sessions.
 //!
-//! Approved skills on the local disk are served immediately. Missing sources are fetched in the background, each on its own thread,
-//! and are served once they have arrived. A source never delays a session, and a failure is only a warning.
+//! Approved skills on the local disk are served immediately. Missing sources are fetched in the background, several at the same
+//! time, and are served once they have arrived. A source never delays a session, and a failure is only a warning.
 
 mod checks;
 mod fetch;
@@ -9,8 +9,9 @@ mod loading;
 
 use std::{
     collections::{BTreeSet, HashMap},
+    io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, mpsc},
     thread,
 };
 
@@ -25,6 +26,7 @@ use super::{
     address::{Address, Place},
     approved,
     lockfile::{LockError, LockFile, Pinned},
+    parallel::on_threads,
     policy::Policy,
     prune::InUse,
     store::Store,
@@ -179,40 +181,47 @@ impl Sources {
 
     /// Fetches missing sources and waits for them. Returns a message for each failure, with a hint. Empty means success.
     pub fn fetch(&self) -> Vec<String> {
-        thread::scope(|scope| {
-            let mut failed = self.unapproved();
-            let mut fetching = Vec::new();
-            for number in self.take_missing() {
-                match thread::Builder::new().spawn_scoped(scope, move || self.fetch_one(number)) {
-                    Ok(thread) => fetching.push(thread),
-                    // We can't start more threads, so just fetch on this one.
-                    Err(_) => failed.extend(self.fetch_one(number)),
-                }
-            }
-            failed.extend(fetching.into_iter().filter_map(|thread| thread.join().ok().flatten()));
-            failed
-        })
+        let mut failed = self.unapproved();
+        let missing = Arc::new(self.take_missing());
+        let (sender, messages) = mpsc::channel();
+        let work = {
+            let (sources, missing) = (self.clone(), Arc::clone(&missing));
+            move |index| sender.send(sources.fetch_one(missing[index])).is_ok()
+        };
+        if on_threads(missing.len(), &Arc::new(work)).is_ok() {
+            failed.extend(messages.into_iter().flatten());
+        } else {
+            // We can't start a thread, so just fetch on this one.
+            failed.extend(missing.iter().filter_map(|number| self.fetch_one(*number)));
+        }
+        failed
     }
 
     fn fetch_in_background(&self, notify: &Notify) {
         for message in self.unapproved() {
             tracing::warn!("{message}");
         }
-        for number in self.take_missing() {
-            let address = &self.0.specs[number].address;
+        let missing = Arc::new(self.take_missing());
+        for number in &*missing {
+            let address = &self.0.specs[*number].address;
             // Log this as a warning, so that users can see why their skills are missing.
             tracing::warn!("skills from {address} are not in the cache yet; fetching in the background");
-            let sources = self.clone();
-            let notify = Arc::clone(notify);
-            let work = move || {
-                if let Some(why) = sources.fetch_one(number) {
+        }
+        let work = {
+            let (sources, notify, missing) = (self.clone(), Arc::clone(notify), Arc::clone(&missing));
+            move |index| {
+                if let Some(why) = sources.fetch_one(missing[index]) {
                     tracing::warn!("{why}");
                 }
                 notify();
-            };
-            if let Err(error) = thread::Builder::new().name("fetch".to_owned()).spawn(work) {
-                let error = SourceError::system(address, error);
-                self.with_state(|state| self.failed(state, number, &error));
+                true
+            }
+        };
+        if let Err(error) = on_threads(missing.len(), &Arc::new(work)) {
+            for number in &*missing {
+                let error = io::Error::new(error.kind(), error.to_string());
+                let error = SourceError::system(&self.0.specs[*number].address, error);
+                self.with_state(|state| self.failed(state, *number, &error));
             }
         }
     }

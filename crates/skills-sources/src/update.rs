@@ -24,7 +24,10 @@ use std::{
 use serde::Serialize;
 use skills_core::{Remote, SkillName, SkillSet, Source, discovery::Limits, exec::ProcessObserver, order};
 
-use self::offered::{listed, offered_file};
+use self::{
+    changes::Texts,
+    offered::{listed, offered_file},
+};
 pub use self::{
     changes::{FileChange, FileChangeKind, SkillChange},
     comparison::{Comparison, Query, Rejected},
@@ -46,10 +49,13 @@ use super::{
 use crate::disk::cache_dir;
 
 /// Fetches sources, compares them with their approved versions, and approves them. All methods block.
+#[derive(Debug, Clone)]
 pub struct Updater {
     store: Store,
     options: Options,
     policy: Option<Policy>,
+    /// The texts of all offers.
+    texts: Texts,
 }
 
 /// The current version of a source.
@@ -72,6 +78,7 @@ pub struct Offer {
     archives: Vec<Unpacked>,
     /// The limits for fetching the files of a web site.
     limits: git::Limits,
+    texts: Texts,
 }
 
 /// A skill in an offer.
@@ -145,7 +152,7 @@ impl Updater {
         let store = store.with_policy(policy.clone().map(Arc::new));
         let max_skills = Limits::default().max_skills;
         let options = Options { max_skills, observer, ..Options::default() };
-        Ok(Self { store, options, policy })
+        Ok(Self { store, options, policy, texts: Texts::default() })
     }
 
     /// Fetches the current version of a source. `approved` is the approved version, if any.
@@ -278,6 +285,7 @@ impl Updater {
             approved: None,
             left_out: BTreeMap::new(),
             limits: self.store.limits(),
+            texts: self.texts.clone(),
             checkout: None,
             archives: Vec::new(),
         })
@@ -297,6 +305,7 @@ impl Updater {
             approved: None,
             left_out: BTreeMap::new(),
             limits: self.store.limits(),
+            texts: self.texts.clone(),
             checkout: None,
             archives: Vec::new(),
         })

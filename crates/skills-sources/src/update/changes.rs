@@ -5,12 +5,14 @@
 
 mod local;
 mod site;
+mod texts;
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
 use serde::Serialize;
 use skills_core::{files::media_type, order, text::shown};
 
+pub(super) use self::texts::Texts;
 use super::{super::digest, Offer, OfferedFile, OfferedSkill, text::text_of};
 use crate::disk::error_text;
 
@@ -76,7 +78,8 @@ impl Offer {
     /// Returns the skills that differ from the approved version, with their files. Without `before`, every skill is new.
     ///
     /// Blocks: the files of a web site are fetched, because they are only stored by their checksum. Files beyond the limits on the time
-    /// and the size of a fetch are [`unseen`](FileChange::unseen).
+    /// and the size of a fetch are [`unseen`](FileChange::unseen), and so are those beyond twice this size for all offers of an updater
+    /// together.
     pub fn changes_since(&self, before: Option<&Self>) -> Vec<SkillChange> {
         fn by_path(offer: &Offer) -> BTreeMap<&str, &OfferedSkill> {
             order::map(offer.skills.iter().map(|skill| (skill.path.as_str(), skill)))
@@ -90,7 +93,7 @@ impl Offer {
             skills.get(path).map(|skill| skill.sha256.clone())
         };
         let differs = |path: &&str| sha256(&old, path) != sha256(&new, path);
-        let mut budget = site::Budget::new(&self.limits);
+        let mut budget = site::Budget::new(&self.limits, self.texts.clone());
         let change = |path: &str| {
             let before = old.get(path).copied();
             let after = new.get(path).copied();
@@ -126,10 +129,11 @@ fn file_changes(
             let content = known(&file.path);
             removed.diff =
                 content.and_then(|content| diff(&file.path, &content, b"", &mut budget.comparisons));
+            budget.count(&mut removed);
             changes.push(removed);
         }
     }
-    match changed_files(dir, after, known, &mut budget.comparisons) {
+    match changed_files(dir, after, known, budget) {
         Ok(changed) => changes.extend(changed),
         // The checksum is what will be approved, so no file can be shown without it.
         Err(why) => return unseen(after, &why),
@@ -145,7 +149,7 @@ fn changed_files(
     dir: &Path,
     skill: &OfferedSkill,
     known: impl Fn(&str) -> Option<Vec<u8>>,
-    comparisons: &mut usize,
+    budget: &mut site::Budget,
 ) -> Result<Vec<FileChange>, NotShown> {
     let mut changes = Vec::new();
     let mut sha256 = digest::Files::default();
@@ -155,7 +159,9 @@ fn changed_files(
         sha256.add(path, &content);
         let known = known(path);
         if known.as_ref() != Some(&content) {
-            changes.push(FileChange::between(path, known.as_deref(), &content, comparisons));
+            let mut change = FileChange::between(path, known.as_deref(), &content, &mut budget.comparisons);
+            budget.count(&mut change);
+            changes.push(change);
         }
     }
     let is_offered = sha256.digest().to_string() == skill.sha256;
@@ -302,7 +308,7 @@ mod tests {
             remote: None,
         };
         let reasons = || {
-            let mut budget = site::Budget::new(&crate::git::Limits::default());
+            let mut budget = site::Budget::new(&crate::git::Limits::default(), Texts::default());
             let changes = file_changes(None, &skill, &mut budget);
             changes.into_iter().map(|change| change.unseen.unwrap_or_default()).collect::<Vec<_>>()
         };

@@ -42,21 +42,13 @@ impl Updater {
     /// Returns an updater with other settings for the servers of sources.
     #[must_use]
     pub fn accessing(&self, credentials: Arc<dyn Credentials>) -> Self {
-        Self {
-            store: self.store.clone().with_credentials(Some(credentials)),
-            options: self.options.clone(),
-            policy: self.policy.clone(),
-        }
+        self.clone().with_credentials(Some(credentials))
     }
 
     /// Returns an updater that accepts new versions only if git accepts the signature of their commit or tag.
     #[must_use]
     pub fn verifying(&self) -> Self {
-        Self {
-            store: self.store.clone().verifying(),
-            options: self.options.clone(),
-            policy: self.policy.clone(),
-        }
+        Self { store: self.store.clone().verifying(), ..self.clone() }
     }
 
     /// Resolves a merge conflict in the lock file: keeps the sources of both sides. If a source has different versions, ours is kept.

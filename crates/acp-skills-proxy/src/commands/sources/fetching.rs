@@ -1,22 +1,15 @@
 //! Compares several sources with their approved versions at the same time.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{self, Receiver},
-    },
-    thread,
+use std::sync::{
+    Arc,
+    mpsc::{self, Receiver},
 };
 
 use acp_skills::config::SourceAccess;
 use skills_core::SkillName;
-use skills_sources::{Address, Comparison, Pinned, Query, SourceError, Updater};
+use skills_sources::{Address, Comparison, Pinned, Query, SourceError, Updater, on_threads};
 
 use super::{Known, findings, show::FindingsBySkill};
-
-/// The number of sources that are fetched at the same time.
-const PARALLEL_FETCHES: usize = 32;
 
 /// A source to compare.
 pub(super) struct Fetch {
@@ -78,27 +71,11 @@ pub(super) type Fetched = (usize, Result<Latest, SourceError>);
 /// ends before, the remaining fetches end with it.
 pub(super) fn start(updater: &Arc<Updater>, fetches: &Arc<Vec<Fetch>>) -> Receiver<Fetched> {
     let (sender, receiver) = mpsc::channel();
-    let workers = fetches.len().min(PARALLEL_FETCHES);
-    let next = Arc::new(AtomicUsize::new(0));
-    let work = || {
-        let updater = Arc::clone(updater);
-        let fetches = Arc::clone(fetches);
-        let next = Arc::clone(&next);
-        let sender = sender.clone();
-        move || {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(fetch) = fetches.get(number) else { return };
-                if sender.send((number, fetch.run(&updater))).is_err() {
-                    return;
-                }
-            }
-        }
-    };
-    let start = |_| thread::Builder::new().name("fetch".to_owned()).spawn(work()).is_ok();
-    if (0..workers).filter(|worker| start(*worker)).count() == 0 {
+    let (updater, fetches, count) = (Arc::clone(updater), Arc::clone(fetches), fetches.len());
+    let work = Arc::new(move |number: usize| sender.send((number, fetches[number].run(&updater))).is_ok());
+    if on_threads(count, &work).is_err() {
         // We can't start a thread, so just fetch on this one.
-        work()();
+        let _ = (0..count).all(|number| work(number));
     }
     receiver
 }

@@ -9,7 +9,7 @@ use skills_core::{
     files::{FileContent, MAX_REMOTE_FILE_BYTES},
 };
 
-use super::{FileChange, FileChangeKind, MAX_COMPARISONS, OfferedSkill, is_skill_md};
+use super::{FileChange, FileChangeKind, MAX_COMPARISONS, OfferedSkill, Texts, is_skill_md};
 use crate::git::Limits;
 
 /// The number of bytes that a file counts at least, because each file takes a request. By default, this allows 4,096 files.
@@ -23,13 +23,24 @@ pub(super) struct Budget {
     pub(super) comparisons: usize,
     /// True if the site didn't answer a request in time. Then there are no further requests.
     is_stalled: bool,
+    texts: Texts,
+    /// The maximum number of bytes of all texts.
+    max_texts: u64,
 }
 
 impl Budget {
-    /// Starts with all of the limits.
-    pub(super) fn new(limits: &Limits) -> Self {
+    /// Starts with all of the limits, except that on the texts.
+    pub(super) fn new(limits: &Limits, texts: Texts) -> Self {
         let deadline = Instant::now() + limits.total;
-        Self { deadline, bytes: limits.bytes, comparisons: MAX_COMPARISONS, is_stalled: false }
+        // A diff has the old text as well.
+        let max_texts = limits.bytes.saturating_mul(2);
+        let bytes = limits.bytes;
+        Self { deadline, bytes, comparisons: MAX_COMPARISONS, is_stalled: false, texts, max_texts }
+    }
+
+    /// Counts the text of a file, and removes it if the texts are too large.
+    pub(super) fn count(&self, change: &mut FileChange) {
+        self.texts.count(change, self.max_texts);
     }
 
     /// Fetches a file.
@@ -122,6 +133,7 @@ pub(super) fn changes(
             let why = "the index has no checksum, so the site can change it at any time";
             change.unseen = Some(why.to_owned());
         }
+        budget.count(&mut change);
         changes.push(change);
     }
     if remote.files.is_none() && remote.base.is_some() {

@@ -1,0 +1,85 @@
+//! [`on_threads`]: does several things at the same time, but not all at once.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+/// The number of sources that are fetched at the same time. An answer of a server can have up to 16 MB.
+const MAX_THREADS: usize = 16;
+
+/// Calls `work` with each number below `count` on up to 16 background threads, in order. A thread ends early if `work` returns false.
+///
+/// # Errors
+/// Returns an error if no thread could be started.
+pub fn on_threads(
+    count: usize,
+    work: &Arc<impl Fn(usize) -> bool + Send + Sync + 'static>,
+) -> io::Result<()> {
+    let next = Arc::new(AtomicUsize::new(0));
+    let start = || {
+        let (work, next) = (Arc::clone(work), Arc::clone(&next));
+        let all = move || {
+            let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+            let _ = numbers.take_while(|number| *number < count).all(|number| work(number));
+        };
+        thread::Builder::new().name("fetch".to_owned()).spawn(all).map(drop)
+    };
+    for thread in 0..count.min(MAX_THREADS) {
+        match start() {
+            Err(error) if thread == 0 => return Err(error),
+            // The other threads do the work.
+            Err(_) => break,
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Barrier,
+        mpsc::{self, Sender},
+    };
+
+    use super::*;
+
+    #[test]
+    fn every_number_is_used_once() {
+        let numbers = |count: usize| {
+            let (sender, receiver) = mpsc::channel();
+            on_threads(count, &Arc::new(move |number| sender.send(number).is_ok())).unwrap();
+            let mut numbers: Vec<_> = receiver.into_iter().collect();
+            skills_core::order::sort(&mut numbers);
+            numbers
+        };
+        for count in [0, 1, MAX_THREADS, 1000] {
+            assert_eq!(numbers(count), (0..count).collect::<Vec<_>>());
+        }
+    }
+
+    /// Each thread waits for all others and for this one, so that no thread can do two things before.
+    #[test]
+    fn the_number_of_threads_is_limited() {
+        let (sender, receiver): (Sender<usize>, _) = mpsc::channel();
+        let barrier = Arc::new(Barrier::new(MAX_THREADS + 1));
+        let here = Arc::clone(&barrier);
+        let work = move |number| {
+            let is_sent = sender.send(number).is_ok();
+            here.wait();
+            is_sent
+        };
+        on_threads(2 * MAX_THREADS, &Arc::new(work)).unwrap();
+        let first: Vec<_> = receiver.iter().take(MAX_THREADS).collect();
+        assert!(first.len() == MAX_THREADS && receiver.try_recv().is_err());
+        barrier.wait();
+        assert_eq!(receiver.iter().take(MAX_THREADS).count(), MAX_THREADS);
+        barrier.wait();
+        assert!(receiver.recv().is_err());
+    }
+}
