@@ -345,9 +345,17 @@ fn only_versions_of_the_administrator() {
     fixture.editor.unread();
     fixture.editor.finish();
     assert!(machine.recorded().iter().any(|reason| reason.contains("`sources.lock`")));
-    // A broken file of the administrator is not replaced by the last one.
+    let unused = "sessions use only the versions in /etc/acp-skills-proxy/skills.lock";
+    for arguments in [&["update", "--yes"] as &[&str], &["sources", "pin", "review", "--from", &source]] {
+        let (_, text) = machine.says(arguments);
+        assert!(text.contains(unused), "{arguments:?}: {text}");
+    }
+    let (_, text) = machine.says(&["outdated"]);
+    assert!(text.contains(&approved[..12]) && !text.contains(unused), "{text}");
+    // Nothing starts with a broken file of the administrator.
     "echo x > skills.lock".clone_into(&mut machine.setup);
-    let (_, text) = machine.says(&["list", "--source", &source]);
-    assert!(!text.contains("Reviews code.") && !text.contains("the last readable version"), "{text}");
-    assert!(text.contains("its sources are ignored until it is repaired"), "{text}");
+    for arguments in [&["list", "--source", &source] as &[&str], &["sources"], &["policy", "show"]] {
+        let (code, text) = machine.says(arguments);
+        assert!(code != Some(0) && text.contains("cannot use the lock file in `sources.lock`: "), "{text}");
+    }
 }

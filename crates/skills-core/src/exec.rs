@@ -204,13 +204,14 @@ impl Executor {
         let mut command = std_command(&invocation)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut group = ProcessGroup::spawn(command.into(), self.observer.clone())?;
+        // Take these first, because waiting for a process closes its stdin.
+        let (stdin, stdout, stderr) = group.pipes();
         let inside = tokio::select! {
             biased;
             released = release(&mut invocation, self.observer.clone()) => released?,
             // The sandbox has failed, and writes the reason to stderr.
             _ = group.exited() => None,
         };
-        let (stdin, stdout, stderr) = group.pipes();
         let mut out = Capture::new(limits.max_output_bytes);
         let mut err = Capture::new(limits.max_output_bytes);
         let outcome = {

@@ -25,6 +25,8 @@ use rustix::{
 
 /// The flag in the `#!` line of the script, which names this program as the interpreter.
 pub(crate) const FLAG: &str = "--sandbox-attack";
+/// The text on the standard input of each script.
+pub(crate) const INPUT: &str = "input\n";
 
 pub(crate) fn run(attack: &str, args: &[&str]) -> ExitCode {
     match (attack, args) {
@@ -305,6 +307,10 @@ fn perl_after(statements: &str, number: u32, args: &str) -> io::Result<()> {
 
 /// Performs operations that common programs need. All of them must succeed.
 fn pairs() {
+    attempt("standard input", || {
+        let text = io::read_to_string(io::stdin())?;
+        if text == INPUT { Ok(()) } else { Err(io::Error::other(format!("{text:?}"))) }
+    });
     attempt("a pair of streams", || {
         let (mut one, other) = UnixStream::pair()?;
         one.write_all(b"x")?;

@@ -201,7 +201,7 @@ impl Fixture {
         let call = ScriptCall {
             script: "scripts/attack".to_owned(),
             args: [&[attack], args].concat().into_iter().map(str::to_owned).collect(),
-            stdin: None,
+            stdin: Some(attacks::INPUT.to_owned()),
         };
         let context = CallContext::in_directory(cwd);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

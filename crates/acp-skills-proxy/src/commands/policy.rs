@@ -1,6 +1,6 @@
 //! `policy`: shows the policy of this machine, and validates a policy before it is installed.
 
-use std::{fmt::Write, path::PathBuf, process::ExitCode};
+use std::{fmt::Write, io, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Subcommand};
 use skills_core::text::{shown, shown_path};
@@ -44,6 +44,16 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
         },
         Action::Check { file } => {
             let policy = Policy::check(file).map_err(unusable)?;
+            match policy.check_lock(false) {
+                // The policy can be for another machine.
+                Err(PolicyError::Unreadable { path, source }) if source.kind() == io::ErrorKind::NotFound => {
+                    output::note(&format!(
+                        "{} does not exist on this machine; nothing starts until it does",
+                        shown_path(&path)
+                    ));
+                }
+                checked => checked.map_err(unusable)?,
+            }
             format!(
                 "Valid. On this machine, the policy is read from {}.\n{}",
                 shown_path(&policy::path()),

@@ -34,7 +34,7 @@ use std::{
     collections::{BTreeMap, btree_map::Entry},
     io,
     num::NonZeroU32,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -50,14 +50,16 @@ use skills_core::{
 use skills_sources::{
     Address, LockFile, Offer, Pinned, SkillChange, Updater,
     disk::{Resolved, bounded, locations},
-    lock_beside, named_sources, required_lock, user_lock,
+    lock_beside, named_sources,
+    policy::Policy,
+    required_lock, user_lock,
 };
 
 use self::approval::ApprovalArgs;
 use crate::{
     args::{ConfigArgs, LogArgs, number},
     error::UsageError,
-    log,
+    log, output,
 };
 
 /// The flags that the commands share.
@@ -280,6 +282,30 @@ pub(super) fn known(target: &Target) -> anyhow::Result<Vec<Known>> {
         }
     }
     Ok(known)
+}
+
+/// Returns the lock file of an administrator. Sessions only use the versions in it.
+///
+/// # Errors
+/// Returns an error if the policy of this machine can't be used.
+pub(super) fn policy_lock() -> anyhow::Result<Option<PathBuf>> {
+    let policy = Policy::load().map_err(|error| source_error(error.into()))?;
+    Ok(policy.as_ref().and_then(Policy::lock).map(Path::to_owned))
+}
+
+/// Says so on stderr if sessions don't use the versions in these lock files.
+///
+/// # Errors
+/// Returns an error if the policy of this machine can't be used.
+pub(super) fn note_unused<'l>(mut locks: impl Iterator<Item = &'l Path>) -> anyhow::Result<()> {
+    let Some(used) = policy_lock()? else { return Ok(()) };
+    if locks.any(|lock| lock != used) {
+        output::note(&format!(
+            "sessions use only the versions in {}, by the policy of this machine",
+            shown_path(&used)
+        ));
+    }
+    Ok(())
 }
 
 /// Adds the approved version to each source. Each lock file is read once.

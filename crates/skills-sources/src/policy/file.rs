@@ -16,6 +16,7 @@ use std::{
 use skills_core::text::shown_path;
 
 use super::Policy;
+use crate::{LockError, LockFile};
 
 /// The maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -50,6 +51,12 @@ pub enum PolicyError {
         path: PathBuf,
         /// The reason.
         why: String,
+    },
+    /// The lock file in `sources.lock` is not valid.
+    #[error("cannot use the lock file in `sources.lock`: {source}")]
+    Lock {
+        /// The error of the lock file.
+        source: Box<LockError>,
     },
 }
 
@@ -90,9 +97,7 @@ impl Policy {
             Ok(_) => {}
         }
         let mut policy = Self::read(&path, true)?;
-        if let Some(lock) = &policy.lock {
-            open(lock, true)?;
-        }
+        policy.check_lock(true)?;
         policy.file = path;
         Ok(Some(policy))
     }
@@ -103,6 +108,17 @@ impl Policy {
     /// Returns an error if the file can't be read or is invalid.
     pub fn check(path: &Path) -> Result<Self, PolicyError> {
         Self::read(path, false)
+    }
+
+    /// Reads the lock file in `sources.lock`, if there is one. `is_protected` is true if users must not be able to change it.
+    ///
+    /// # Errors
+    /// Returns an error if the file can't be read, is invalid, or has to be protected and is not.
+    pub fn check_lock(&self, is_protected: bool) -> Result<(), PolicyError> {
+        let Some(lock) = &self.lock else { return Ok(()) };
+        open(lock, is_protected)?;
+        LockFile::read(lock).map_err(|error| PolicyError::Lock { source: Box::new(error) })?;
+        Ok(())
     }
 
     fn read(path: &Path, is_protected: bool) -> Result<Self, PolicyError> {

@@ -14,6 +14,7 @@ use skills_sources::{Address, AddressError, Decision, LockFile, Offer, OfferedSk
 
 use super::{
     ApprovalArgs, CommonArgs, FetchArgs, Target, fetching_updater, filter, findings, keep_unseen, lock_error,
+    note_unused,
     shadowed::{Shadowed, shadowed},
     show, source_error,
 };
@@ -110,6 +111,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let filters = [target.filter().map_err(invalid)?, filter(&entry).map_err(invalid)?];
     // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
+    note_unused([&*target.lock()].into_iter())?;
     let updater = fetching_updater(&common, &fetch, &target)?;
     let updater = if verify.is_some() { updater.verifying() } else { updater };
     let mut offer = {

@@ -6,12 +6,12 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 use skills_core::text::{shown, shown_path};
-use skills_sources::{Pinned, policy::Policy};
+use skills_sources::Pinned;
 
 use super::{
     CommonArgs, Known, Target, known,
     pin::{self, PinArgs},
-    source_error, updater, with_pinned,
+    policy_lock, updater, with_pinned,
 };
 use crate::{
     commands::table::{Align, Table, terminal_width},
@@ -148,8 +148,7 @@ pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// Returns an error if the policy of this machine can't be used.
 pub(super) fn as_used(known: Vec<Known>) -> anyhow::Result<Vec<Known>> {
-    let policy = Policy::load().map_err(|error| source_error(error.into()))?;
-    let Some(lock) = policy.as_ref().and_then(Policy::lock) else { return Ok(known) };
+    let Some(lock) = policy_lock()? else { return Ok(known) };
     let mut used: Vec<Known> = Vec::new();
     for mut source in known {
         lock.clone_into(&mut source.lock);

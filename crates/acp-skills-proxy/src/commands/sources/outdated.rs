@@ -10,7 +10,9 @@ use skills_sources::{Pinned, SkillChange};
 use super::{
     CommonArgs, FetchArgs, Target, choices,
     fetching::{self, Fetch, Latest},
-    fetching_updater, known, named, with_pinned,
+    fetching_updater, known,
+    list::as_used,
+    named, with_pinned,
 };
 use crate::{
     commands::table::{Align, Table, terminal_width},
@@ -77,7 +79,7 @@ struct Report {
 /// Returns an error if the configuration or a lock file can't be read.
 pub(crate) fn run(args: OutdatedArgs) -> anyhow::Result<ExitCode> {
     let target = Target::existing(&args.common)?;
-    let mut sources = known(&target)?;
+    let mut sources = as_used(known(&target)?)?;
     if let Some(source) = &args.source {
         sources = named(sources, source)?;
     }

@@ -21,7 +21,7 @@ use super::{
     ApprovalArgs, CommonArgs, FetchArgs, Known, Target,
     choices::{self, ChoiceArgs},
     fetching::{self, Fetch, Latest},
-    fetching_updater, keep_unseen, known, lock_error, named,
+    fetching_updater, keep_unseen, known, lock_error, named, note_unused,
     show::{self, FindingsBySkill},
     tidy, with_pinned,
 };
@@ -108,6 +108,7 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         let hint = "use `acp-skills-proxy add SOURCE` to add one";
         return Err(UsageError::new("no sources to update").hint(hint).into());
     }
+    note_unused(sources.iter().map(|source| &*source.lock))?;
     let updater = fetching_updater(&args.common, &args.fetch, &target)?;
     let updater = Arc::new(updater);
     if !args.locked {
