@@ -28,9 +28,9 @@ use super::git::{
     GitError, Limits,
     checkout::Writer,
     mebibytes,
-    paths::has_safe_length,
     tree::{self, Entry, Mode},
 };
+use super::paths::has_safe_length;
 
 /// An entry of an archive.
 #[derive(Debug)]

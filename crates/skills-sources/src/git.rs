@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `command` | running `git` isolated from what the repository says |
 //! | `tree` | selecting the files to fetch |
-//! | `paths` | paths that are safe on every operating system |
 //! | `checkout` | writing the files |
 //! | `references` | finding the commit of a reference without fetching it |
 //! | `signature` | checking the signature of a commit or a tag |
@@ -19,7 +18,6 @@
 pub(super) mod checkout;
 mod command;
 mod error;
-pub(super) mod paths;
 mod references;
 mod signature;
 mod ssh;
@@ -46,9 +44,6 @@ use super::address::GitPlace;
 /// The disk space that an empty file or a directory needs, in bytes. This is an estimate for all file systems. The size of a file is
 /// rounded up to a multiple of it.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-
-/// The maximum number of other commits at which skills of a source can stay. The lock file of a project could name any number.
-pub(super) const MAX_KEPT: usize = 64;
 
 /// The limits of a fetch.
 #[derive(Debug, Clone, Copy)]

@@ -44,6 +44,7 @@
 //! | [`site`] | the skills that a web site publishes |
 //! | `packed` | skills that a web site publishes as archives |
 //! | `parallel` | several fetches at the same time |
+//! | `paths` | paths that are safe on every operating system |
 //! | `named` | sources that were approved by naming them |
 //! | `manifest` | plugin manifests, in which a repository lists its directories of skills |
 //! | `policy/` | the rules of an administrator |
@@ -78,6 +79,7 @@ mod npm;
 mod origin;
 mod packed;
 mod parallel;
+mod paths;
 pub mod policy;
 mod prune;
 mod reason;

@@ -22,14 +22,17 @@ use std::{
 use serde::{Deserialize, Serialize};
 use skills_core::{json::has_more_values_than, skill::Sha256, text::shown};
 
-pub(super) use self::cache::{lock_path, references};
+pub(super) use self::{
+    cache::{lock_path, references},
+    decisions::MAX_KEPT,
+};
 pub use self::{
     decisions::{Decisions, REMOVED},
     places::{lock_beside, required_lock, user_lock},
 };
 use crate::{
     disk::{FileLock, Resolved, bounded, error_text, shorten_home},
-    git::paths,
+    paths,
     reason::Reason,
 };
 

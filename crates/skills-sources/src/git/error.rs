@@ -4,7 +4,7 @@ use std::{io, path::PathBuf, time::Duration};
 
 use skills_core::text::{shown, shown_lines};
 
-use super::MAX_KEPT;
+use crate::lockfile::MAX_KEPT;
 use crate::{disk::shorten_home, policy::Refusal};
 
 /// The hint for a server whose certificate is from an authority that is not trusted.

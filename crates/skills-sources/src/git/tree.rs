@@ -10,11 +10,8 @@ use std::{
 
 use skills_core::{files::SKILL_FILE_NAMES, text::shown};
 
-use super::{
-    BLOCK_BYTES, GitError, Limits,
-    error::mebibytes,
-    paths::{Spellings, safe},
-};
+use super::{BLOCK_BYTES, GitError, Limits, error::mebibytes};
+use crate::paths::{Spellings, safe};
 
 /// The maximum number of bytes that we keep of an entry. This is enough for the mode, the object and the longest safe
 /// path.

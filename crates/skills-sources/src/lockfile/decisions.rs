@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use skills_core::{name::MAX_LOADED_NAME_CHARS, text::shown};
 
 use super::{Pinned, PinnedGit, PinnedWeb, unique};
-use crate::{git::MAX_KEPT, reason::Reason};
+use crate::reason::Reason;
+
+/// The maximum number of other commits at which skills of a source can stay. The lock file of a project could name any number.
+pub(crate) const MAX_KEPT: usize = 64;
 
 /// The value in [`Decisions::declined`] for a skill whose removal was declined.
 pub const REMOVED: &str = "removed";

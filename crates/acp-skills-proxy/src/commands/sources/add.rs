@@ -13,8 +13,9 @@ use skills_core::{
 use skills_sources::{Address, AddressError, Decision, LockFile, Offer, OfferedSkill, Pinned, SkillChange};
 
 use super::{
-    ApprovalArgs, CommonArgs, FetchArgs, Target, fetching_updater, filter, findings, keep_unseen, lock_error,
-    note_unused,
+    ApprovalArgs, CommonArgs, FetchArgs, Target, fetching_updater, filter, findings, keep_unseen,
+    known::unused,
+    lock_error,
     shadowed::{Shadowed, shadowed},
     show, source_error,
 };
@@ -111,7 +112,6 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let filters = [target.filter().map_err(invalid)?, filter(&entry).map_err(invalid)?];
     // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
-    note_unused([&*target.lock()].into_iter())?;
     let updater = fetching_updater(&common, &fetch, &target)?;
     let updater = if verify.is_some() { updater.verifying() } else { updater };
     let mut offer = {
@@ -119,7 +119,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         updater.latest_with(&address, None, nested || target.config.nested).map_err(source_error)?
     };
     select(&mut offer, &address, &only, &filters)?;
-    offer.notes.extend(replaced(&target, &address)?);
+    offer.notes.extend(unused(&target.lock())?.into_iter().chain(replaced(&target, &address)?));
     let by = approval.name(&target);
     let config = mem::take(&mut target.config);
     let shadowed = shadowed(&target, config, &updater, &offer);

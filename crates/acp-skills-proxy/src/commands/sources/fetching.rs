@@ -9,7 +9,7 @@ use acp_skills::config::SourceAccess;
 use skills_core::SkillName;
 use skills_sources::{Address, Comparison, Pinned, Query, SourceError, Updater, on_threads};
 
-use super::{Known, findings, show::FindingsBySkill};
+use super::{findings, known::Known, show::FindingsBySkill};
 
 /// A source to compare.
 pub(super) struct Fetch {

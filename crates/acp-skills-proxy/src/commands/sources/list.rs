@@ -9,9 +9,10 @@ use skills_core::text::{shown, shown_path};
 use skills_sources::Pinned;
 
 use super::{
-    CommonArgs, Known, Target, known,
+    CommonArgs, Target,
+    known::{as_used, known, with_pinned},
     pin::{self, PinArgs},
-    policy_lock, updater, with_pinned,
+    updater,
 };
 use crate::{
     commands::table::{Align, Table, terminal_width},
@@ -141,21 +142,4 @@ pub(crate) fn run(args: SourcesArgs) -> anyhow::Result<ExitCode> {
     }
     output::print(&format!("{}\n{}", table.render(terminal_width()), news.concat()))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Replaces the lock files by that of an administrator, if there is one, because sessions only use the versions in it.
-///
-/// # Errors
-/// Returns an error if the policy of this machine can't be used.
-pub(super) fn as_used(known: Vec<Known>) -> anyhow::Result<Vec<Known>> {
-    let Some(lock) = policy_lock()? else { return Ok(known) };
-    let mut used: Vec<Known> = Vec::new();
-    for mut source in known {
-        lock.clone_into(&mut source.lock);
-        match used.iter_mut().find(|other| other.address == source.address) {
-            Some(same) => same.wanted.append(&mut source.wanted),
-            None => used.push(source),
-        }
-    }
-    Ok(used)
 }

@@ -10,9 +10,8 @@ use skills_sources::{Pinned, SkillChange};
 use super::{
     CommonArgs, FetchArgs, Target, choices,
     fetching::{self, Fetch, Latest},
-    fetching_updater, known,
-    list::as_used,
-    named, with_pinned,
+    fetching_updater,
+    known::{as_used, known, named, with_pinned},
 };
 use crate::{
     commands::table::{Align, Table, terminal_width},

@@ -10,7 +10,11 @@ use skills_core::{
 };
 use skills_sources::{Pinned, Updater};
 
-use super::{CommonArgs, Known, Target, known, lock_error, named, note_unused, updater, with_pinned};
+use super::{
+    CommonArgs, Target,
+    known::{Known, known, named, unused, with_pinned},
+    lock_error, updater,
+};
 use crate::{error::UsageError, output};
 
 /// The arguments of `sources pin` and `sources unpin`.
@@ -83,7 +87,9 @@ pub(super) fn run(args: &PinArgs, is_pinned: bool) -> anyhow::Result<ExitCode> {
         .into());
     };
     let Approved { source: Known { lock, address, .. }, path, pinned } = skill;
-    note_unused([&**lock].into_iter())?;
+    if let Some(note) = unused(lock)? {
+        output::note(&note);
+    }
     let is_changed = updater.set_pinned(lock, address, path, is_pinned).map_err(lock_error)?;
     if common.json {
         output::print_json(&json!({

@@ -8,7 +8,11 @@ use serde_json::json;
 use skills_core::text::shown_path;
 use skills_sources::{Address, LockFile};
 
-use super::{CommonArgs, Target, known, lock_error, named, tidy, updater};
+use super::{
+    CommonArgs, Target,
+    known::{known, named},
+    lock_error, tidy, updater,
+};
 use crate::{error::UsageError, output};
 
 /// The flags of `remove`.

@@ -18,12 +18,14 @@ use skills_core::{
 use skills_sources::{Answer, Decision, Pinned, Rejected, SkillChange, SourceError, Updater};
 
 use super::{
-    ApprovalArgs, CommonArgs, FetchArgs, Known, Target,
+    ApprovalArgs, CommonArgs, FetchArgs, Target,
     choices::{self, ChoiceArgs},
     fetching::{self, Fetch, Latest},
-    fetching_updater, keep_unseen, known, lock_error, named, note_unused,
+    fetching_updater, keep_unseen,
+    known::{Known, known, named, unused, with_pinned},
+    lock_error,
     show::{self, FindingsBySkill},
-    tidy, with_pinned,
+    tidy,
 };
 use crate::{
     error::{self, UsageError},
@@ -108,7 +110,9 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         let hint = "use `acp-skills-proxy add SOURCE` to add one";
         return Err(UsageError::new("no sources to update").hint(hint).into());
     }
-    note_unused(sources.iter().map(|source| &*source.lock))?;
+    if let Some(note) = sources.iter().map(|source| unused(&source.lock)).find_map(Result::transpose) {
+        output::note(&note?);
+    }
     let updater = fetching_updater(&args.common, &args.fetch, &target)?;
     let updater = Arc::new(updater);
     if !args.locked {

@@ -14,7 +14,11 @@ use skills_core::{
 };
 use skills_sources::{LockFile, Updater, trust, user_lock};
 
-use super::{CommonArgs, Known, Target, known, list::as_used, pin, source_error};
+use super::{
+    CommonArgs, Target,
+    known::{Known, as_used, known},
+    pin, source_error,
+};
 use crate::{
     args::{LogArgs, ProxyArgs, SessionArgs},
     commands::skills::{self, Loaded},
