@@ -103,7 +103,7 @@ pub use self::{
         Decisions, LOCK_NAME, LockError, LockFile, Pinned, PinnedGit, PinnedWeb, REMOVED, lock_beside,
         required_lock, user_lock,
     },
-    parallel::on_threads,
+    parallel::{Work, on_threads},
     update::{
         Answer, Comparison, Decision, FileChange, FileChangeKind, Offer, OfferedFile, OfferedSkill, Query,
         Rejected, SkillChange, Updater, named_sources,

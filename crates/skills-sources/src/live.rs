@@ -9,9 +9,9 @@ mod loading;
 
 use std::{
     collections::{BTreeSet, HashMap},
-    io,
+    io, mem,
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
+    sync::Arc,
     thread,
 };
 
@@ -26,7 +26,7 @@ use super::{
     address::{Address, Place},
     approved,
     lockfile::{LockError, LockFile, Pinned},
-    parallel::on_threads,
+    parallel::{Work, on_threads},
     policy::Policy,
     prune::InUse,
     store::Store,
@@ -181,20 +181,26 @@ impl Sources {
 
     /// Fetches missing sources and waits for them. Returns a message for each failure, with a hint. Empty means success.
     pub fn fetch(&self) -> Vec<String> {
-        let mut failed = self.unapproved();
-        let missing = Arc::new(self.take_missing());
-        let (sender, messages) = mpsc::channel();
-        let work = {
-            let (sources, missing) = (self.clone(), Arc::clone(&missing));
-            move |index| sender.send(sources.fetch_one(missing[index])).is_ok()
+        let failed = Arc::new(Mutex::new(self.unapproved()));
+        let missing = self.take_missing();
+        let count = missing.len();
+        let work: Work = {
+            let (sources, failed) = (self.clone(), Arc::clone(&failed));
+            Arc::new(move |index| {
+                let message = sources.fetch_one(missing[index]);
+                failed.lock().extend(message);
+                true
+            })
         };
-        if on_threads(missing.len(), &Arc::new(work)).is_ok() {
-            failed.extend(messages.into_iter().flatten());
+        if let Ok(threads) = on_threads(count, &work) {
+            for thread in threads {
+                let _ = thread.join();
+            }
         } else {
             // We can't start a thread, so just fetch on this one.
-            failed.extend(missing.iter().filter_map(|number| self.fetch_one(*number)));
+            let _ = (0..count).all(|index| work(index));
         }
-        failed
+        mem::take(&mut failed.lock())
     }
 
     fn fetch_in_background(&self, notify: &Notify) {
@@ -207,17 +213,17 @@ impl Sources {
             // Log this as a warning, so that users can see why their skills are missing.
             tracing::warn!("skills from {address} are not in the cache yet; fetching in the background");
         }
-        let work = {
+        let work: Work = {
             let (sources, notify, missing) = (self.clone(), Arc::clone(notify), Arc::clone(&missing));
-            move |index| {
+            Arc::new(move |index| {
                 if let Some(why) = sources.fetch_one(missing[index]) {
                     tracing::warn!("{why}");
                 }
                 notify();
                 true
-            }
+            })
         };
-        if let Err(error) = on_threads(missing.len(), &Arc::new(work)) {
+        if let Err(error) = on_threads(missing.len(), &work) {
             for number in &*missing {
                 let error = io::Error::new(error.kind(), error.to_string());
                 let error = SourceError::system(&self.0.specs[*number].address, error);

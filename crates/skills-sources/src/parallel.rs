@@ -6,20 +6,20 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    thread,
+    thread::{self, JoinHandle},
 };
 
 /// The number of sources that are fetched at the same time. An answer of a server can have up to 16 MB.
 const MAX_THREADS: usize = 16;
 
-/// Calls `work` with each number below `count` on up to 16 background threads, in order. A thread ends early if `work` returns false.
+/// Something that is done for each number. A thread ends early if it returns false.
+pub type Work = Arc<dyn Fn(usize) -> bool + Send + Sync>;
+
+/// Calls `work` with each number below `count`, in order, on up to 16 background threads, which are returned.
 ///
 /// # Errors
 /// Returns an error if no thread could be started.
-pub fn on_threads(
-    count: usize,
-    work: &Arc<impl Fn(usize) -> bool + Send + Sync + 'static>,
-) -> io::Result<()> {
+pub fn on_threads(count: usize, work: &Work) -> io::Result<Vec<JoinHandle<()>>> {
     let next = Arc::new(AtomicUsize::new(0));
     let start = || {
         let (work, next) = (Arc::clone(work), Arc::clone(&next));
@@ -27,17 +27,18 @@ pub fn on_threads(
             let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
             let _ = numbers.take_while(|number| *number < count).all(|number| work(number));
         };
-        thread::Builder::new().name("fetch".to_owned()).spawn(all).map(drop)
+        thread::Builder::new().name("fetch".to_owned()).spawn(all)
     };
-    for thread in 0..count.min(MAX_THREADS) {
+    let mut threads = Vec::new();
+    for _ in 0..count.min(MAX_THREADS) {
         match start() {
-            Err(error) if thread == 0 => return Err(error),
+            Ok(thread) => threads.push(thread),
+            Err(error) if threads.is_empty() => return Err(error),
             // The other threads do the work.
             Err(_) => break,
-            Ok(()) => {}
         }
     }
-    Ok(())
+    Ok(threads)
 }
 
 #[cfg(test)]
@@ -53,7 +54,9 @@ mod tests {
     fn every_number_is_used_once() {
         let numbers = |count: usize| {
             let (sender, receiver) = mpsc::channel();
-            on_threads(count, &Arc::new(move |number| sender.send(number).is_ok())).unwrap();
+            let work: Work = Arc::new(move |number| sender.send(number).is_ok());
+            on_threads(count, &work).unwrap();
+            drop(work);
             let mut numbers: Vec<_> = receiver.into_iter().collect();
             skills_core::order::sort(&mut numbers);
             numbers
@@ -74,7 +77,9 @@ mod tests {
             here.wait();
             is_sent
         };
-        on_threads(2 * MAX_THREADS, &Arc::new(work)).unwrap();
+        let work: Work = Arc::new(work);
+        on_threads(2 * MAX_THREADS, &work).unwrap();
+        drop(work);
         let first: Vec<_> = receiver.iter().take(MAX_THREADS).collect();
         assert!(first.len() == MAX_THREADS && receiver.try_recv().is_err());
         barrier.wait();

@@ -7,7 +7,7 @@ use std::sync::{
 
 use acp_skills::config::SourceAccess;
 use skills_core::SkillName;
-use skills_sources::{Address, Comparison, Pinned, Query, SourceError, Updater, on_threads};
+use skills_sources::{Address, Comparison, Pinned, Query, SourceError, Updater, Work, on_threads};
 
 use super::{findings, known::Known, show::FindingsBySkill};
 
@@ -72,7 +72,8 @@ pub(super) type Fetched = (usize, Result<Latest, SourceError>);
 pub(super) fn start(updater: &Arc<Updater>, fetches: &Arc<Vec<Fetch>>) -> Receiver<Fetched> {
     let (sender, receiver) = mpsc::channel();
     let (updater, fetches, count) = (Arc::clone(updater), Arc::clone(fetches), fetches.len());
-    let work = Arc::new(move |number: usize| sender.send((number, fetches[number].run(&updater))).is_ok());
+    let work: Work =
+        Arc::new(move |number: usize| sender.send((number, fetches[number].run(&updater))).is_ok());
     if on_threads(count, &work).is_err() {
         // We can't start a thread, so just fetch on this one.
         let _ = (0..count).all(|number| work(number));
