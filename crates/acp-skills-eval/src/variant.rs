@@ -16,19 +16,20 @@ impl Evaluation {
         let unreadable = |source| EvaluationError::Unreadable { path: self.dir.clone(), source };
         let (copy, path) = copy_without_cases(&self.dir).map_err(unreadable)?;
         let text = self.file_text();
-        let new = if self.skill.description == description { text } else { self.with_text(description)? };
+        let is_same = self.skill.description == description;
+        let new = if is_same { text } else { self.replace_description(&text, description)? };
         fs::write(path.join(self.file_name()), new).map_err(unreadable)?;
         let (skill, _diagnostics) =
             load_dir(&path).map_err(|source| EvaluationError::Skill { path: self.dir.clone(), source })?;
         Ok(self.variant(skill, copy))
     }
 
-    /// Returns the text of the skill's `SKILL.md` with another description.
+    /// Returns a text of the skill's `SKILL.md` with another description.
     ///
     /// # Errors
     /// Returns [`EvaluationError::Description`] if the description can't be replaced without changing something else.
-    pub fn with_text(&self, description: &str) -> Result<String, EvaluationError> {
-        replaced(&self.file_text(), self.skill.name.as_str(), description)
+    pub fn replace_description(&self, text: &str, description: &str) -> Result<String, EvaluationError> {
+        replaced(text, self.skill.name.as_str(), description)
             .ok_or_else(|| EvaluationError::Description(self.dir.clone()))
     }
 

@@ -284,14 +284,13 @@ impl Skill {
     }
 
     /// Returns a text that identifies the skill: its name, where it comes from and, if its files have to be approved, their approved
-    /// version. For a skill of the client, also its content. The user's own skills keep their identity when they are edited, unless
-    /// their `allowed-tools` change: otherwise, a model that may edit the file could give itself more rights.
+    /// version. For a virtual skill, also its content, because each project of a configuration can have another one of the same name.
+    /// Stored skills of the user keep their identity when they are edited, unless their `allowed-tools` change: otherwise, a model that
+    /// may edit the file could give itself more rights.
     pub fn identity(&self) -> String {
         let version = match &self.source {
             Source::Stored(Stored { guard: Some(guard), .. }) => guard.key().into(),
-            Source::Virtual(skill) if self.scope == Scope::Session => {
-                hash(&(&skill.instructions, &self.properties.allowed_tools))
-            }
+            Source::Virtual(skill) => hash(&(&skill.instructions, &self.properties.allowed_tools)),
             Source::Stored(_) if !self.properties.allowed_tools.is_empty() => {
                 hash(&self.properties.allowed_tools)
             }

@@ -4,6 +4,8 @@
 //! calls later, so the client's own question does not replace ours. The user answers in a form of the client. Without forms, calls
 //! that need the user are refused.
 
+use std::sync::Arc;
+
 use acp_skills_intercept::{
     Effect, SessionKey, UserAnswer, UserQuestion,
     events::{Decision, EventKind},
@@ -91,9 +93,13 @@ async fn ask(
     }
 }
 
-/// Returns the identity of the skill that has this name in a session now. Empty if there is none.
+/// Returns the identity of the skill that has this name in a session now, and of its MCP server. Empty if there is none. Each project of a
+/// configuration can have another server for the same skill.
 fn identity(session: &Session, skill: &str) -> String {
-    session.handler.skills().get(skill).map_or_else(String::new, |skill| skill.identity())
+    let skills = session.handler.skills();
+    let Some(skill) = skills.get(skill) else { return String::new() };
+    let server = skill.provider.as_ref().map(|provider| Arc::as_ptr(provider).addr());
+    format!("{} {server:?}", skill.identity())
 }
 
 /// Returns the form about a call.

@@ -17,9 +17,9 @@ use crate::paths::{Spellings, safe};
 /// path.
 const KEPT_BYTES: u64 = 2048;
 /// The maximum number of files in a skill.
-pub(super) const MAX_SKILL_FILES: usize = 5_000;
+pub(crate) const MAX_SKILL_FILES: usize = 5_000;
 /// The maximum number of files in all skills of a source.
-pub(super) const MAX_FILES: usize = 50_000;
+pub(crate) const MAX_FILES: usize = 50_000;
 /// The maximum number of notes about files that were left out. Further ones are counted.
 const MAX_NOTES: usize = 20;
 /// The maximum number of characters of a path in a note.

@@ -11,6 +11,8 @@ use skills_core::{
     text::shorten,
 };
 
+use crate::git::tree::MAX_SKILL_FILES;
+
 /// The maximum length of a URL in bytes. Models see it.
 const MAX_URL_BYTES: usize = 2_048;
 /// The maximum number of characters of a refused URL in an error.
@@ -65,6 +67,8 @@ pub(super) enum EntryError {
     NoDescription,
     #[error("`files` should include a SKILL.md")]
     NoSkillMd,
+    #[error("`files` has more than {MAX_SKILL_FILES} files")]
+    ManyFiles,
     #[error("URL `{0}` is not allowed in this index")]
     UrlNotAllowed(String),
     #[error(transparent)]
@@ -199,6 +203,9 @@ fn resolve(index: &str, reference: &str) -> Result<String, EntryError> {
 }
 
 fn read_files(files: Vec<FileEntry>) -> Result<Vec<RemoteFile>, EntryError> {
+    if files.len() > MAX_SKILL_FILES {
+        return Err(EntryError::ManyFiles);
+    }
     let read = |file| {
         let (path, sha256, size) = match file {
             FileEntry::Path(path) => (path, None, None),

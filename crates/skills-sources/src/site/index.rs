@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skills_core::{
-    Diagnostic, Skill, SkillSet, SkillSource,
+    Diagnostic, Skill, SkillSet, SkillSource, Source,
     fetch::{self, FetchError, Limits},
     json::{self, MAX_VALUES, has_more_values_than},
     name::MAX_NAME_CHARS,
@@ -25,6 +25,7 @@ use super::{
     entry::{Entry, EntryError},
     error::RemoteError,
 };
+use crate::git::tree::MAX_FILES;
 
 /// The maximum size of an index: 4 MiB.
 pub const MAX_INDEX_BYTES: u64 = 4 * 1024 * 1024;
@@ -190,6 +191,7 @@ impl RemoteIndex {
             return Err(invalid(format!("{number} skills, but the maximum is {MAX_ENTRIES}")));
         }
         let mut skipped = 0;
+        let mut files = 0;
         for (position, value) in document.skills.into_iter().enumerate() {
             let name = match value["name"].as_str() {
                 Some(name) => format!("`{}`", shorten(name, MAX_NAME_CHARS)),
@@ -200,6 +202,12 @@ impl RemoteIndex {
                 .and_then(|entry: Entry| entry.into_skill(url, &base, timeout, unpacks));
             match skill {
                 Ok(skill) => {
+                    if let Source::Remote(remote) = &skill.source {
+                        files += remote.files.as_ref().map_or(0, |files| files.len());
+                    }
+                    if files > MAX_FILES {
+                        return Err(invalid(format!("more than {MAX_FILES} files")));
+                    }
                     let _ = skills.add(skill, Vec::new());
                 }
                 Err(_) if skipped >= MAX_SKIPPED => skipped += 1,

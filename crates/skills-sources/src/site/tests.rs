@@ -185,6 +185,21 @@ fn an_index_is_limited() {
     assert_eq!(last, "skipping 4900 more invalid entries");
     let error = RemoteIndex::parse(&index(10_000), url).unwrap_err().to_string();
     assert!(error.contains("10001 skills, but the maximum is 10000"), "{error}");
+    let files = |skills: usize, files: usize| {
+        let mut names = vec!["SKILL.md".to_owned()];
+        names.extend((1..files).map(|number| number.to_string()));
+        let skill = |number| serde_json::json!({ "name": number, "description": "d", "files": names });
+        let skills: Vec<_> = (0..skills).map(|number| skill(format!("s{number}"))).collect();
+        RemoteIndex::parse(&serde_json::json!({ "skills": skills }).to_string(), url)
+    };
+    assert_eq!(files(2, 5_000).unwrap().skills().len(), 2);
+    let many = files(2, 5_001).unwrap();
+    assert_eq!(many.skills().len(), 0);
+    assert!(many.skills().skipped()[0].diagnostics[0].message.contains("more than 5000 files"));
+    // The `SKILL.md` doesn't count.
+    assert_eq!(files(10, 5_000).unwrap().skills().len(), 10);
+    let error = files(11, 5_000).unwrap_err().to_string();
+    assert!(error.contains("more than 50000 files"), "{error}");
 }
 
 proptest::proptest! {

@@ -122,10 +122,12 @@ fn file_changes(
     let Some(dir) = &after.dir else { return site::changes(before, after, budget) };
     // Read one file at a time. The diffs and texts of all files stay in memory.
     let known = |path: &str| fs::read(before?.dir.as_ref()?.join(path)).ok();
+    let texts = budget.texts.clone();
     let mut changes = Vec::new();
     for file in before.iter().flat_map(|before| &before.files) {
         if !after.files.iter().any(|after| after.path == file.path) {
             let mut removed = FileChange::new(&file.path, FileChangeKind::Removed);
+            let _one = texts.lock(file.size.unwrap_or_default());
             let content = known(&file.path);
             removed.diff =
                 content.and_then(|content| diff(&file.path, &content, b"", &mut budget.comparisons));
@@ -153,7 +155,9 @@ fn changed_files(
 ) -> Result<Vec<FileChange>, NotShown> {
     let mut changes = Vec::new();
     let mut sha256 = digest::Files::default();
-    for OfferedFile { path, .. } in &skill.files {
+    let texts = budget.texts.clone();
+    for OfferedFile { path, size, .. } in &skill.files {
+        let _one = texts.lock(size.unwrap_or_default());
         let content =
             fs::read(dir.join(path)).map_err(|source| NotShown::Unreadable { path: path.clone(), source })?;
         sha256.add(path, &content);

@@ -1,14 +1,15 @@
 //! `eval cases`: drafts cases with an agent, for a person to edit.
 
-use std::{fs, path::Path, process::ExitCode};
+use std::process::ExitCode;
 
 use acp_skills::config::LogLevel;
 use acp_skills_eval::{Evaluation, OUTPUT_CASES, TRIGGER_CASES};
 use acp_skills_runtime::agent;
 use serde_json::Value;
+use skills_sources::disk::Resolved;
 use tokio::sync::watch;
 
-use super::{EXIT_INTERRUPTED, agents::named, args::CasesArgs, results, summary, usage_error};
+use super::{EXIT_INTERRUPTED, agents::named, args::CasesArgs, summary, usage_error};
 use crate::{args::ProxyArgs, error::UsageError, log, output, runtime, words::count};
 
 /// Drafts the cases.
@@ -24,6 +25,12 @@ pub(super) fn run(args: CasesArgs) -> anyhow::Result<ExitCode> {
     let evaluation = evaluation.on(named(&agents, args.command)?).map_err(usage_error)?;
     let evaluation = evaluation.program(std::env::current_exe()?);
     let writer = evaluation.agents[0].clone();
+    // A script of a session could exchange a directory for a link later.
+    let [queries_file, tasks_file] = [TRIGGER_CASES[0], OUTPUT_CASES].map(|file| {
+        let path = evaluation.dir.join(file);
+        Resolved::new(&path).map_err(|error| UsageError::at("cannot write", &path, error))
+    });
+    let (queries_file, tasks_file) = (queries_file?, tasks_file?);
     let has_queries = TRIGGER_CASES.iter().any(|file| evaluation.dir.join(file).exists());
     let has_tasks = evaluation.dir.join(OUTPUT_CASES).exists();
     if has_queries && has_tasks {
@@ -52,15 +59,16 @@ pub(super) fn run(args: CasesArgs) -> anyhow::Result<ExitCode> {
     let length = |value: &Value| value.as_array().map_or(0, Vec::len);
     let queries = summary::queries(length(&drafts.queries));
     let tasks = count(length(&drafts.tasks["evals"]), "task");
-    for (is_there, file, value, what) in [
-        (has_queries, TRIGGER_CASES[0], &drafts.queries, queries),
-        (has_tasks, OUTPUT_CASES, &drafts.tasks, tasks),
+    for (is_there, file, name, value, what) in [
+        (has_queries, queries_file, TRIGGER_CASES[0], &drafts.queries, queries),
+        (has_tasks, tasks_file, OUTPUT_CASES, &drafts.tasks, tasks),
     ] {
-        let path = evaluation.dir.join(file);
+        let path = evaluation.dir.join(name);
         if is_there {
             output::print(&format!("Kept {}\n", path.display()))?;
         } else if !what.starts_with("0 ") {
-            write(&path, value)?;
+            let text = format!("{value:#}\n");
+            file.write(&text).map_err(|error| UsageError::at("cannot write", &path, error))?;
             output::print(&format!("Drafted {what} in {}\n", path.display()))?;
         }
     }
@@ -68,12 +76,4 @@ pub(super) fn run(args: CasesArgs) -> anyhow::Result<ExitCode> {
         "Edit each case, and remove its `drafted` key. Drafted queries often repeat the words of the description.\n",
     )?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn write(path: &Path, value: &Value) -> Result<(), UsageError> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)
-            .map_err(|error| UsageError::at("cannot create directory", parent, error))?;
-    }
-    results::write(path, format!("{value:#}\n"))
 }

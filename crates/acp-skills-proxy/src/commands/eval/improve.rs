@@ -6,7 +6,7 @@ use acp_skills_eval::{
     AgentCommand, EMBEDDED, Evaluation, Improvement, Limits, Progress, Stopped, Workspace,
 };
 use acp_skills_runtime::agent;
-use skills_sources::disk::patient;
+use skills_sources::disk::{Resolved, patient};
 use tokio::sync::watch;
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
     args::{AgentArgs, CaseArgs, EvalArgs, ImproveArgs, Only},
     evaluation,
     progress::Bar,
-    results, skills, summary, usage_error,
+    skills, summary, usage_error,
 };
 use crate::{error::UsageError, output, runtime, words::count};
 
@@ -40,8 +40,10 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
     let evaluation = evaluation(as_evaluation(args))?;
     let before = evaluation.file_text();
     let path = evaluation.dir.join(evaluation.file_name());
+    // A script of a session could exchange the directory for a link later.
+    let file = Resolved::new(&path).map_err(|error| UsageError::at("cannot read", &path, error))?;
     // Find out before the first run if the description can be replaced.
-    evaluation.with_text("Another description.").map_err(usage_error)?;
+    evaluation.replace_description(&before, "Another description.").map_err(usage_error)?;
     let writer = match writer {
         Some(command) => AgentCommand::new("writer", command),
         None => evaluation.agents[0].clone(),
@@ -86,8 +88,9 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
         Some(true) => {}
     }
     // The user may have edited the file during the rounds.
-    let now =
-        patient::read_text(&path, u64::MAX).map_err(|error| UsageError::at("cannot read", &path, error))?;
+    let now = file
+        .within(|_, file| patient::read_text(file, u64::MAX))
+        .map_err(|error| UsageError::at("cannot read", &path, error))?;
     if now != before {
         return Err(UsageError::new(format!(
             "not written, because the file has changed: {}",
@@ -95,9 +98,9 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
         ))
         .into());
     }
-    let evaluation = Evaluation::new(path.parent().unwrap_or(&path)).map_err(usage_error)?;
-    let text = evaluation.with_text(&result.rounds[result.best].description).map_err(usage_error)?;
-    results::write(&path, text)?;
+    let description = &result.rounds[result.best].description;
+    let text = evaluation.replace_description(&before, description).map_err(usage_error)?;
+    file.write(&text).map_err(|error| UsageError::at("cannot write", &path, error))?;
     if !json {
         output::print(&format!("Wrote the description of {name}.\n"))?;
     }

@@ -70,7 +70,8 @@ pub(super) type Fetched = (usize, Result<Latest, SourceError>);
 /// Compares sources on background threads, several at a time. Returns each with its number as soon as it has arrived. If this process
 /// ends before, the remaining fetches end with it.
 pub(super) fn start(updater: &Arc<Updater>, fetches: &Arc<Vec<Fetch>>) -> Receiver<Fetched> {
-    let (sender, receiver) = mpsc::channel();
+    // A source waits until it is taken, because its texts can be large.
+    let (sender, receiver) = mpsc::sync_channel(0);
     let (updater, fetches, count) = (Arc::clone(updater), Arc::clone(fetches), fetches.len());
     let work: Work =
         Arc::new(move |number: usize| sender.send((number, fetches[number].run(&updater))).is_ok());

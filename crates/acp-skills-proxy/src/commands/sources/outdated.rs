@@ -102,17 +102,20 @@ pub(crate) fn run(args: OutdatedArgs) -> anyhow::Result<ExitCode> {
     let fetches = Arc::new(fetches);
     let mut found: Vec<_> = {
         let _progress = Progress::spinner("fetching");
-        fetching::start(&updater, &fetches).into_iter().collect()
+        let fetched = fetching::start(&updater, &fetches).into_iter();
+        // The texts of all changes can be large.
+        fetched
+            .map(|(number, latest)| (number, latest.map(|latest| rows(&fetches[number], &latest))))
+            .collect()
     };
     order::sort_by_key(&mut found, |(number, _)| *number);
     let mut report = Report { skills: Vec::new(), failures: Vec::new() };
     for (number, latest) in found {
-        let fetch = &fetches[number];
         match latest {
-            Ok(latest) => report.skills.extend(rows(fetch, &latest)),
+            Ok(rows) => report.skills.extend(rows),
             Err(error) => {
                 output::complain(&error.to_string(), Some(&error.hint()));
-                let source = fetch.source.address.to_string();
+                let source = fetches[number].source.address.to_string();
                 report.failures.push(Failure { source, error: error.to_string() });
             }
         }

@@ -95,6 +95,18 @@ struct Row {
     error: Option<String>,
 }
 
+impl Row {
+    /// Removes the files of all changes, which can be large, when they have been shown.
+    fn forget_files(&mut self) {
+        for SkillChange { before, after, files, .. } in &mut self.changes {
+            *files = Vec::new();
+            for skill in before.iter_mut().chain(after) {
+                skill.files = Vec::new();
+            }
+        }
+    }
+}
+
 /// Updates the sources. They are fetched at the same time, and each is shown as soon as it has arrived. If a source can't be fetched,
 /// the error is printed and the other sources are updated.
 ///
@@ -138,7 +150,11 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         let Ok((number, latest)) = arrived else { break };
         let fetch = &fetches[number];
         let update = Update { args: &args, target: &target, updater: &updater, fetch, by: by.as_deref() };
-        rows[number] = Some(update.run(latest)?);
+        let mut row = update.run(latest)?;
+        if !args.common.json {
+            row.forget_files();
+        }
+        rows[number] = Some(row);
     }
     let rows: Vec<Row> = rows.into_iter().flatten().collect();
     let changes: Vec<_> = rows.iter().flat_map(|row| &row.changes).collect();

@@ -23,7 +23,7 @@ pub(super) struct Budget {
     pub(super) comparisons: usize,
     /// True if the site didn't answer a request in time. Then there are no further requests.
     is_stalled: bool,
-    texts: Texts,
+    pub(super) texts: Texts,
     /// The maximum number of bytes of all texts.
     max_texts: u64,
 }

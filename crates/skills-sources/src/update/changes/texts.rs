@@ -5,18 +5,32 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use parking_lot::{Mutex, MutexGuard};
+
 use super::FileChange;
+
+/// The size of a file from which on texts are made one at a time, because a diff needs a multiple of it.
+const LARGE_BYTES: u64 = 1 << 20;
 
 /// The number of bytes of texts that are in use. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Texts(Arc<AtomicU64>);
+pub(crate) struct Texts {
+    used: Arc<AtomicU64>,
+    /// Held while a large text is made. No other lock is taken while it is held.
+    large: Arc<Mutex<()>>,
+}
 
 impl Texts {
+    /// Returns a lock to hold while the text of a file of this size is made. `None` for small files, which need no lock.
+    pub(super) fn lock(&self, bytes: u64) -> Option<MutexGuard<'_, ()>> {
+        (bytes > LARGE_BYTES).then(|| self.large.lock())
+    }
+
     /// Counts the text of a file. If all texts together would have more than `max_bytes`, the file has no text, but a reason.
     pub(super) fn count(&self, change: &mut FileChange, max_bytes: u64) {
         let length = [&change.diff, &change.text].into_iter().flatten().map(|text| text.len() as u64).sum();
         let add = |used: u64| used.checked_add(length).filter(|sum| *sum <= max_bytes);
-        if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
+        if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
             (change.diff, change.text) = (None, None);
             let why =
                 "the texts of all sources together are too large; name one source, or raise `--max-fetch`";
