@@ -1,6 +1,6 @@
 //! `eval improve`: tries descriptions that an agent writes, and writes the best one to the skill if the user agrees.
 
-use std::{cell::RefCell, fmt::Write, process::ExitCode};
+use std::{cell::RefCell, fmt::Write, path::Path, process::ExitCode};
 
 use acp_skills_eval::{
     AgentCommand, EMBEDDED, Evaluation, Improvement, Limits, Progress, Stopped, Workspace,
@@ -87,24 +87,25 @@ pub(super) fn run(args: ImproveArgs) -> anyhow::Result<ExitCode> {
         Some(false) => return Ok(code),
         Some(true) => {}
     }
-    // The user may have edited the file during the rounds.
-    let now = file
-        .within(|_, file| patient::read_text(file, u64::MAX))
-        .map_err(|error| UsageError::at("cannot read", &path, error))?;
-    if now != before {
-        return Err(UsageError::new(format!(
-            "not written, because the file has changed: {}",
-            path.display()
-        ))
-        .into());
-    }
     let description = &result.rounds[result.best].description;
     let text = evaluation.replace_description(&before, description).map_err(usage_error)?;
-    file.write(&text).map_err(|error| UsageError::at("cannot write", &path, error))?;
+    replace(&file, &path, &before, &text)?;
     if !json {
         output::print(&format!("Wrote the description of {name}.\n"))?;
     }
     Ok(code)
+}
+
+/// Writes the new text of a file. The user may have edited the file during the rounds, and then it is not replaced.
+fn replace(file: &Resolved, path: &Path, before: &str, text: &str) -> Result<(), UsageError> {
+    let now = file
+        .within(|_, file| patient::read_text(file, u64::MAX))
+        .map_err(|error| UsageError::at("cannot read", path, error))?;
+    if now != before {
+        let why = format!("not written, because the file has changed: {}", path.display());
+        return Err(UsageError::new(why));
+    }
+    file.write(text).map_err(|error| UsageError::at("cannot write", path, error))
 }
 
 /// Returns the exit code of an improvement that was not interrupted.
@@ -130,7 +131,7 @@ async fn ask(question: String) -> anyhow::Result<Option<bool>> {
 
 async fn improve(
     evaluation: &Evaluation,
-    root: &std::path::Path,
+    root: &Path,
     writer: &AgentCommand,
     limits: &Limits,
 ) -> anyhow::Result<Improvement> {
