@@ -129,7 +129,7 @@ fn scan_entries(files: &SkillFiles, findings: &mut Findings<'_>) {
         findings.add_for_file(detector, &entry.path, None);
     }
     if let Some((path, text)) = skill {
-        scan_allowed_tools(path, &text, &paths, findings);
+        scan_frontmatter(path, &text, &paths, findings);
     }
     if !complete {
         findings.add_for_file(
@@ -148,7 +148,7 @@ pub fn scan_text(path: &str, text: &str, rules: &Rules) -> Report {
     let mut findings = Findings::new(rules);
     scan_all(path, text, &mut findings);
     if SKILL_FILE_NAMES.contains(&path) {
-        scan_allowed_tools(path, text, "", &mut findings);
+        scan_frontmatter(path, text, "", &mut findings);
     }
     findings.into_report()
 }
@@ -282,17 +282,30 @@ fn scan_expressions(lines: &Lines<'_>, findings: &mut Findings<'_>) {
     });
 }
 
-/// Scans the entries of `allowed-tools`. `paths` are the paths of the skill's files, one per line: a rule can require that
-/// the text or a path shows a need for the tool.
-fn scan_allowed_tools(path: &str, text: &str, paths: &str, findings: &mut Findings<'_>) {
+/// Scans the entries of `allowed-tools`, and the values that the model sees, because YAML can write them with escapes. `paths` are the
+/// paths of the skill's files, one per line: a rule can require that the text or a path shows a need for the tool.
+fn scan_frontmatter(path: &str, text: &str, paths: &str, findings: &mut Findings<'_>) {
     let parsed = parse(text, &ParseContext::default());
     let Some(frontmatter) = &parsed.frontmatter else { return };
     let skill = format!("{}\n{}\n{paths}", frontmatter.description, parsed.body(text));
     let lines = Lines::new(path, text);
     let header = &text[..parsed.body_start.min(text.len())];
+    let properties = &frontmatter.properties;
+    let values = [
+        ("description", Some(&*frontmatter.description)),
+        ("compatibility", properties.compatibility.as_deref()),
+        ("argument-hint", properties.argument_hint.as_deref()),
+    ];
+    for (key, value) in values {
+        let Some(value) = value.filter(|value| !header.contains(*value)) else { continue };
+        let mut decoded = Findings::new(findings.rules);
+        scan_all(path, value, &mut decoded);
+        let before = header[..header.find(key).unwrap_or(0)].matches('\n').count();
+        findings.add_decoded(u32::try_from(before + 1).unwrap_or(u32::MAX), decoded);
+    }
     let key = header.find("allowed-tools").unwrap_or(0);
     let mut seen = HashSet::new();
-    let entries = frontmatter.properties.allowed_tools.iter().map(String::as_str);
+    let entries = properties.allowed_tools.iter().map(String::as_str);
     let entries: Vec<&str> = entries.filter(|entry| seen.insert(*entry)).collect();
     text::find_tools(findings.rules, &entries, &skill, |rule, entry| {
         let start = header[key..].find(entry).map_or(key, |at| key + at);

@@ -8,6 +8,8 @@
 //! | [`links`] | the links in the path of a directory |
 //! | [`mounts`] | the mounts that a sandbox must have before its program starts |
 //! | [`privileges`] | the privileges that a process must not have |
+//! | [`sockets`] | the sockets of the system |
+//! | [`version`] | the versions of bubblewrap that can be used |
 #![cfg(target_os = "linux")]
 
 pub mod environment;
@@ -16,3 +18,5 @@ pub mod launcher;
 pub mod links;
 pub mod mounts;
 pub mod privileges;
+pub mod sockets;
+pub mod version;

@@ -3,13 +3,13 @@
 //! Approved skills on the local disk are served immediately. Missing sources are fetched in the background, several at the same
 //! time, and are served once they have arrived. A source never delays a session, and a failure is only a warning.
 
+mod background;
 mod checks;
 mod fetch;
 mod loading;
 
 use std::{
     collections::{BTreeSet, HashMap},
-    io, mem,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -26,7 +26,6 @@ use super::{
     address::{Address, Place},
     approved,
     lockfile::{LockError, LockFile, Pinned},
-    parallel::{Work, on_threads},
     policy::Policy,
     prune::InUse,
     store::Store,
@@ -177,109 +176,6 @@ impl Sources {
         if self.0.options.check_updates && !self.is_empty() {
             self.check_in_background(&notify);
         }
-    }
-
-    /// Fetches missing sources and waits for them. Returns a message for each failure, with a hint. Empty means success.
-    pub fn fetch(&self) -> Vec<String> {
-        let failed = Arc::new(Mutex::new(self.unapproved()));
-        let missing = self.take_missing();
-        let count = missing.len();
-        let work: Work = {
-            let (sources, failed) = (self.clone(), Arc::clone(&failed));
-            Arc::new(move |index| {
-                let message = sources.fetch_one(missing[index]);
-                failed.lock().extend(message);
-                true
-            })
-        };
-        if let Ok(threads) = on_threads(count, &work) {
-            for thread in threads {
-                let _ = thread.join();
-            }
-        } else {
-            // We can't start a thread, so just fetch on this one.
-            let _ = (0..count).all(|index| work(index));
-        }
-        mem::take(&mut failed.lock())
-    }
-
-    fn fetch_in_background(&self, notify: &Notify) {
-        for message in self.unapproved() {
-            tracing::warn!("{message}");
-        }
-        let missing = Arc::new(self.take_missing());
-        for number in &*missing {
-            let address = &self.0.specs[*number].address;
-            // Log this as a warning, so that users can see why their skills are missing.
-            tracing::warn!("skills from {address} are not in the cache yet; fetching in the background");
-        }
-        let work: Work = {
-            let (sources, notify, missing) = (self.clone(), Arc::clone(notify), Arc::clone(&missing));
-            Arc::new(move |index| {
-                if let Some(why) = sources.fetch_one(missing[index]) {
-                    tracing::warn!("{why}");
-                }
-                notify();
-                true
-            })
-        };
-        if let Err(error) = on_threads(missing.len(), &work) {
-            for number in &*missing {
-                let error = io::Error::new(error.kind(), error.to_string());
-                let error = SourceError::system(&self.0.specs[*number].address, error);
-                self.with_state(|state| self.failed(state, *number, &error));
-            }
-        }
-    }
-
-    /// Returns the indexes of missing sources that are not being fetched yet, and marks them as being fetched.
-    fn take_missing(&self) -> Vec<usize> {
-        if self.is_empty() {
-            return Vec::new();
-        }
-        self.with_state(|state| {
-            let is_missing = |status: &Status| matches!(status, Status::Absent | Status::Failed(_));
-            let missing: Vec<_> =
-                (0..state.statuses.len()).filter(|number| is_missing(&state.statuses[*number])).collect();
-            for number in &missing {
-                state.statuses[*number] = Status::Fetching;
-            }
-            self.assemble(state);
-            missing
-        })
-    }
-
-    /// Fetches a source and serves its skills. Returns a message if that fails.
-    fn fetch_one(&self, number: usize) -> Option<String> {
-        let span = tracing::info_span!("fetch", source = %self.0.specs[number].address);
-        let _entered = span.enter();
-        let store = self.0.store.as_ref().ok_or(SourceError::NoCache);
-        let fetched = store.and_then(|store| fetch::fetch(&self.0.specs[number], store, &self.0.options));
-        let why = fetched.as_ref().err().map(message);
-        self.with_state(|state| match fetched {
-            Ok(fetched) => {
-                self.hold(&mut state.in_use, number, &fetched.pinned);
-                let here =
-                    self.0.store.as_ref().and_then(|store| self.load(number, &fetched.pinned, store, true));
-                state.partly.remove(&number);
-                state.statuses[number] = here.map_or(Status::Absent, Status::Here);
-                if !fetched.is_saved {
-                    state.unsaved.insert(number, fetched.pinned);
-                }
-                self.assemble(state);
-            }
-            Err(error) => self.failed(state, number, &error),
-        });
-        why
-    }
-
-    /// Records the failure of a source as a diagnostic for lists of skills.
-    fn failed(&self, state: &mut State, number: usize, error: &SourceError) {
-        state.statuses[number] = match error {
-            SourceError::NotApproved { .. } => Status::Unapproved,
-            error => Status::Failed(loading::finding("source-unavailable", error)),
-        };
-        self.assemble(state);
     }
 
     fn state(&self) -> MutexGuard<'_, Option<State>> {

@@ -98,36 +98,44 @@ fn an_answer_can_be_for_all_calls_of_one_tool() {
     assert_eq!(client.end().0, Some(0));
 }
 
-/// Each project of a configuration can have another server behind the same skill.
+/// Each project of a configuration can have another server behind the same skill, and a relative path leads to another program there.
 #[test]
 fn an_answer_is_only_for_the_server_of_the_project() {
-    let fixture = Fixture::new();
-    let project = |name: &str| {
-        fixture.write(&format!("{name}/server.sh"), SERVER);
-        let server = "{ command: sh, args: [server.sh], ask: always }";
-        let skill = format!("{{ name: kit, description: Has tools of {name}., mcp: {server} }}");
-        format!("  - path: ./{name}\n    skills: [{skill}]\n")
-    };
-    fixture.write("skills.yaml", &format!("projects:\n{}{}", project("one"), project("two")));
-    let mut client = Client::of(configured(&fixture, &["--config", "skills.yaml"]));
-    client.initialize("some-client", json!({ "elicitation": {}, "roots": {} }));
-    let use_root = |client: &mut Client, name: &str| {
-        let question = client.receive_until(|message| message["method"] == "roots/list");
-        let roots = json!([{ "uri": url(&fixture.dir.join(name)) }]);
-        client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": roots } }));
-        while !client.description().contains(&format!("Has tools of {name}.")) {}
-    };
-    use_root(&mut client, "one");
-    let always = json!({ "action": "accept", "content": { "always": true } });
-    called(&mut client, "look", Some(&always));
-    called(&mut client, "look", None);
-    for (root, is_asked) in [("two", true), ("one", false)] {
-        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
-        use_root(&mut client, root);
-        let once = json!({ "action": "accept", "content": {} });
-        called(&mut client, "look", is_asked.then_some(&once));
+    for has_one_skill in [false, true] {
+        let fixture = Fixture::new();
+        let skill = |name: &str, description: &str| {
+            let server = "{ command: sh, args: [server.sh], ask: always }";
+            format!("[{{ name: {name}, description: {description}, mcp: {server} }}]\n")
+        };
+        let project = |name: &str| {
+            fixture.write(&format!("{name}/server.sh"), SERVER);
+            let own = if has_one_skill { "other" } else { "kit" };
+            format!("  - path: ./{name}\n    skills: {}", skill(own, &format!("Has tools of {name}.")))
+        };
+        let common =
+            if has_one_skill { format!("skills: {}", skill("kit", "Has tools.")) } else { String::new() };
+        let config = format!("{common}projects:\n{}{}", project("one"), project("two"));
+        fixture.write("skills.yaml", &config);
+        let mut client = Client::of(configured(&fixture, &["--config", "skills.yaml"]));
+        client.initialize("some-client", json!({ "elicitation": {}, "roots": {} }));
+        let use_root = |client: &mut Client, name: &str| {
+            let question = client.receive_until(|message| message["method"] == "roots/list");
+            let roots = json!([{ "uri": url(&fixture.dir.join(name)) }]);
+            client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": roots } }));
+            while !client.description().contains(&format!("Has tools of {name}.")) {}
+        };
+        use_root(&mut client, "one");
+        let always = json!({ "action": "accept", "content": { "always": true } });
+        called(&mut client, "look", Some(&always));
+        called(&mut client, "look", None);
+        for (root, is_asked) in [("two", true), ("one", false)] {
+            client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
+            use_root(&mut client, root);
+            let once = json!({ "action": "accept", "content": {} });
+            called(&mut client, "look", is_asked.then_some(&once));
+        }
+        assert_eq!(client.end().0, Some(0));
     }
-    assert_eq!(client.end().0, Some(0));
 }
 
 #[test]

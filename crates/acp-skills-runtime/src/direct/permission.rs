@@ -31,7 +31,9 @@ pub(super) fn asked(sessions: &Sessions, key: SessionKey, number: u64, question:
     let answer = match &question {
         UserQuestion::Call { needs_user: false, .. } => Some(UserAnswer::Allowed),
         UserQuestion::Call { skill, tool, .. }
-            if session.is_some_and(|session| session.forms.is_allowed(&identity(&session, skill), tool)) =>
+            if session.is_some_and(|session| {
+                session.forms.is_allowed(&identity(sessions, &session, skill), tool)
+            }) =>
         {
             Some(UserAnswer::Allowed)
         }
@@ -69,7 +71,7 @@ async fn ask(
 ) -> UserAnswer {
     match question {
         UserQuestion::Call { skill, tool, input, .. } => {
-            let asked = sessions.get(key).map(|session| identity(&session, &skill));
+            let asked = sessions.get(key).map(|session| identity(sessions, &session, &skill));
             let Some((action, content)) = forms::show(client, form(&skill, &tool, &input)).await else {
                 return UserAnswer::Unavailable;
             };
@@ -94,12 +96,12 @@ async fn ask(
 }
 
 /// Returns the identity of the skill that has this name in a session now, and of its MCP server. Empty if there is none. Each project of a
-/// configuration can have another server for the same skill.
-fn identity(session: &Session, skill: &str) -> String {
+/// configuration can have another server for the same skill, and a server can be a program of the working directory.
+fn identity(sessions: &Sessions, session: &Session, skill: &str) -> String {
     let skills = session.handler.skills();
     let Some(skill) = skills.get(skill) else { return String::new() };
     let server = skill.provider.as_ref().map(|provider| Arc::as_ptr(provider).addr());
-    format!("{} {server:?}", skill.identity())
+    format!("{} {server:?} {:?}", skill.identity(), sessions.workspace(session))
 }
 
 /// Returns the form about a call.

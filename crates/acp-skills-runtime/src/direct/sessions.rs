@@ -230,8 +230,7 @@ impl Sessions {
 
     /// Moves a session to other directories.
     pub(super) async fn move_to(&self, session: &Session, workspace: Workspace) {
-        let is_same =
-            self.0.states.lock().get(&session.key).is_none_or(|state| state.skills.workspace == workspace);
+        let is_same = self.workspace(session).is_none_or(|before| before == workspace);
         if !is_same {
             self.set_up(session.key, session.client, workspace).await;
         }
@@ -260,8 +259,7 @@ impl Sessions {
     ) -> Vec<Arc<Session>> {
         let _refreshing = self.0.refreshing.lock().await;
         let key = session.key;
-        let workspace = self.0.states.lock().get(&key).map(|state| state.skills.workspace.clone());
-        let Some(workspace) = workspace else { return Vec::new() };
+        let Some(workspace) = self.workspace(session) else { return Vec::new() };
         let workspaces = self.workspaces();
         let query = Query::Trust { session: key, ticket: TICKET, workspace, skills, trusted, workspaces };
         let mut answer = None;
@@ -325,6 +323,11 @@ impl Sessions {
     /// Returns a session, if it is open.
     pub(super) fn get(&self, key: SessionKey) -> Option<Arc<Session>> {
         self.0.states.lock().get(&key)?.session.upgrade()
+    }
+
+    /// Returns the directories of a session, if it is open.
+    pub(super) fn workspace(&self, session: &Session) -> Option<Workspace> {
+        Some(self.0.states.lock().get(&session.key)?.skills.workspace.clone())
     }
 
     /// Carries out an effect.

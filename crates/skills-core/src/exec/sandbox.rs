@@ -124,6 +124,9 @@ pub enum DirectoryProblem {
     /// The path contains a link that a script could have made. Contains the link, and the directory to which the path leads.
     #[error("a script could have made the link {}; if you trust this link, start the session in {}", .0.display(), .1.display())]
     Link(PathBuf, PathBuf),
+    /// The path of a configuration contains a link in the directory, which a script could replace. Contains the link.
+    #[error("a script could replace the link {}, through which the configuration is found; use the path to which it leads", .0.display())]
+    Configuration(PathBuf),
     /// The path led to another directory when it was first used, so a program may have replaced it by a link. Contains the directory to
     /// which the path leads now.
     #[error("it was replaced since a session first used it, and now leads to {}; if this is intended, restart this program", .0.display())]

@@ -214,6 +214,16 @@ impl<'r> Findings<'r> {
         }
     }
 
+    /// Adds the findings in a text that was decoded from this line of a file, unless the file has such a finding.
+    pub(super) fn add_decoded(&mut self, line: u32, decoded: Self) {
+        for finding in decoded.found {
+            let is_same = |other: &Finding| other.code == finding.code && other.file == finding.file;
+            if self.found.len() < MAX_FINDINGS && !self.found.iter().any(is_same) {
+                self.found.push(Finding { line, ..finding });
+            }
+        }
+    }
+
     /// Returns true if there is room for a finding of this rule in this line.
     fn is_new(&mut self, rule: &Rule, path: &str, line: u32) -> bool {
         if self.found.len() == MAX_FINDINGS {

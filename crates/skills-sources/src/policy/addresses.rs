@@ -160,12 +160,12 @@ fn repository(place: &GitPlace) -> Option<String> {
             (None, authority, "443", path.to_owned())
         }
         Transport::Ssh => {
-            let (authority, path) = match place.url.strip_prefix("ssh://") {
-                Some(rest) => rest.split_once('/').map(|(authority, path)| (authority, path.to_owned()))?,
-                // The path is relative to the home directory of the user.
-                None => {
-                    place.url.split_once(':').map(|(authority, path)| (authority, format!("~/{path}")))?
-                }
+            let (authority, path) = if let Some(rest) = place.url.strip_prefix("ssh://") {
+                rest.split_once('/').map(|(authority, path)| (authority, path.to_owned()))?
+            } else {
+                // The path is relative to the home directory of the user, and git doesn't decode it.
+                let (authority, path) = place.url.split_once(':')?;
+                (authority, format!("~/{}", path.replace('%', "%25")))
             };
             let (user, host) = match authority.rsplit_once('@') {
                 Some((user, host)) => (Some(user), host),

@@ -18,8 +18,8 @@ struct Program {
 }
 
 /// Arguments of `gh` that write files to any directory, unpack or check out files of others, or run the hooks of a repository.
-const HARMFUL_FOR_GH: [&str; 7] =
-    ["--clone", "--dir", "--fork-name", "--output", "--push", "checkout", "download"];
+const HARMFUL_FOR_GH: [&str; 8] =
+    ["--checkout", "--clone", "--dir", "--fork-name", "--output", "--push", "checkout", "download"];
 /// The short forms of these options. They can be combined with others.
 const HARMFUL_LETTERS_FOR_GH: [char; 3] = ['c', 'D', 'O'];
 
@@ -62,7 +62,7 @@ const PROGRAMS: &[Program] = &[
     Program {
         names: &PACKAGE_MANAGERS,
         needs_subcommand: true,
-        harmful_subcommands: "c config create dlx exec explore init innit set x",
+        harmful_subcommands: "c config create dlx exec explore init innit plugin policies set set-version x",
         options: "--coverage --if-present --silent --verbose --workspace --workspaces",
         letters: "sw",
     },

@@ -7,7 +7,7 @@ use std::{
     io,
     os::{
         fd::AsRawFd,
-        unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
+        unix::fs::{MetadataExt, OpenOptionsExt},
     },
     path::{Path, PathBuf},
     process::{Output, Stdio},
@@ -20,6 +20,7 @@ use skills_sandbox::{
     launcher::launchers,
     links::{Link, follow},
     privileges::unconfined,
+    sockets, version,
 };
 
 use super::{
@@ -29,13 +30,6 @@ use super::{
 use crate::exec::{Invocation, descriptors::Descriptors, find_program, std_command};
 
 const BWRAP: &str = "bwrap";
-
-/// The first version that accepts several filters (`--add-seccomp-fd`): major and minor.
-const OLDEST: (u32, u32) = (0, 6);
-
-/// The directories that contain the system's sockets, apart from the user's runtime directory. `/var/run` is nearly always a
-/// link to `/run`.
-const SOCKET_DIRECTORIES: [&str; 3] = ["/run", "/tmp", "/var/run"];
 
 /// The bubblewrap of this machine, and the facts about it that don't change while this process runs.
 #[derive(Debug, Clone)]
@@ -55,7 +49,7 @@ impl Bwrap {
         let host = Host {
             bwrap: fs::canonicalize(&bwrap).unwrap_or(bwrap),
             home: std::env::home_dir().and_then(|home| fs::canonicalize(home).ok()),
-            emptied: socket_directories(),
+            emptied: sockets::directories(),
             resolv_conf: fs::canonicalize("/etc/resolv.conf").ok().filter(|_| network),
             protected: Vec::new(),
             read_only: Vec::new(),
@@ -93,6 +87,7 @@ impl Bwrap {
         let given = directory;
         let directory = Directory::open(given)?;
         directory.check_links(given, &self.host)?;
+        directory.check_configuration(&self.host)?;
         self.sessions().insert(given.to_owned(), directory.path.clone());
         let checked = mounts::check(&self.host, &directory.path);
         let checked = checked.and_then(|warning| {
@@ -106,6 +101,7 @@ impl Bwrap {
         let given = invocation.cwd.as_deref().unwrap_or(skill_dir);
         let cwd = Directory::open(given)?;
         cwd.check_links(given, &self.host)?;
+        cwd.check_configuration(&self.host)?;
         let is_replaced = self.sessions().get(given).is_some_and(|before| *before != cwd.path);
         if is_replaced || given == skill_dir && cwd.path != skill_dir {
             let problem = DirectoryProblem::Replaced(cwd.path);
@@ -147,7 +143,7 @@ impl Bwrap {
         words.extend(mounts);
         words.extend(self.namespaces());
         words.extend(["--chdir".into(), directory.into()]);
-        for name in environment::hidden(std::env::vars_os(), is_socket) {
+        for name in environment::hidden(std::env::vars_os(), sockets::is_socket) {
             words.extend(["--unsetenv".into(), name]);
         }
         words.extend(self.start());
@@ -202,7 +198,7 @@ impl Bwrap {
         args.extend(self.start());
         args.push(invocation.program.into());
         args.append(&mut invocation.args);
-        invocation.unset.extend(environment::hidden(std::env::vars_os(), is_socket));
+        invocation.unset.extend(environment::hidden(std::env::vars_os(), sockets::is_socket));
         let inputs = self.filters.iter().map(|filter| ("--add-seccomp-fd", Arc::clone(filter)));
         Invocation {
             program: self.host.bwrap.clone(),
@@ -236,7 +232,7 @@ impl Bwrap {
         let mut command = std::process::Command::new(&self.host.bwrap);
         let output = command.arg("--version").stdin(Stdio::null()).output().ok()?;
         let version = String::from_utf8(output.stdout).ok()?.trim().strip_prefix("bubblewrap ")?.to_owned();
-        is_old(&version).then_some(SandboxError::TooOld(version))
+        version::is_old(&version).then_some(SandboxError::TooOld(version))
     }
 
     fn run_inside(&self, program: &str, arg: &str, mounts: Vec<OsString>) -> io::Result<Output> {
@@ -284,6 +280,16 @@ impl Directory {
         }
     }
 
+    /// Returns an error if the path of a configuration contains a link in this directory.
+    fn check_configuration(&self, host: &Host) -> Result<(), SandboxError> {
+        let followed = host.read_only.iter().filter_map(|file| follow(file).ok());
+        let mut links = followed.flat_map(|followed| followed.links).map(|link| link.path);
+        links.find(|link| link.starts_with(&self.path)).map_or(Ok(()), |link| {
+            let problem = DirectoryProblem::Configuration(link);
+            Err(SandboxError::Directory { directory: self.path.clone(), problem })
+        })
+    }
+
     /// Returns an error if this directory is a second mount of one of `others`. That directory would become writable, and
     /// paths alone don't show it.
     fn check_not_same_as<'p>(
@@ -300,48 +306,6 @@ impl Directory {
     }
 }
 
-/// Returns true if a version such as `0.4.1` is older than [`OLDEST`].
-fn is_old(version: &str) -> bool {
-    let mut numbers = version.split('.').map(str::parse);
-    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < OLDEST)
-}
-
-/// Lists the existing directories that are empty in the sandbox, with links resolved.
-fn socket_directories() -> Vec<PathBuf> {
-    let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
-    let all = SOCKET_DIRECTORIES.into_iter().map(PathBuf::from).chain(runtime_dir);
-    let mut found: Vec<PathBuf> = Vec::new();
-    for dir in all.filter_map(|dir| fs::canonicalize(dir).ok()).filter(|dir| dir.is_dir()) {
-        if !found.iter().any(|parent| dir.starts_with(parent)) {
-            found.push(dir);
-        }
-    }
-    found
-}
-
-fn is_socket(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
-}
-
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn old_versions_are_recognized() {
-        for (version, expected) in [
-            ("0.4.1", true),
-            ("0.5.0", true),
-            ("0.6.0", false),
-            ("0.11.1", false),
-            ("1.0", false),
-            ("x", false),
-        ] {
-            assert_eq!(is_old(version), expected, "{version}");
-        }
-    }
 }

@@ -87,6 +87,8 @@ fn subcommands_and_strategies_are_not_hidden() {
         ("yarn workspace web:*", "yarn workspace web build", true),
         ("yarn workspace web:*", "yarn workspace web exec ./evil.sh", false),
         ("yarn workspace:*", "yarn workspace web dlx evil", false),
+        ("yarn workspace web:*", "yarn workspace web plugin import ./evil.js", false),
+        ("yarn workspace web:*", "yarn workspace web policies set-version x", false),
         ("pnpm recursive:*", "pnpm recursive exec ./evil.sh", false),
         // A merge strategy can be a program of the project.
         ("git rebase:*", "git rebase main -q", true),
@@ -96,6 +98,7 @@ fn subcommands_and_strategies_are_not_hidden() {
         ("git merge-index:*", "git merge-index ./evil.sh -a", false),
         ("gh repo:*", "gh repo create .vscode -p evil/t --public -c", false),
         ("gh issue:*", "gh issue develop 3 -lc", false),
+        ("gh issue:*", "gh issue develop 3 --checkout", false),
     ]);
 }
 
