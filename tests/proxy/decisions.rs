@@ -4,6 +4,8 @@ use std::fs;
 
 use serde_json::{Map, json};
 
+#[cfg(unix)]
+use crate::git::wait_for_overview;
 use crate::{
     repositories::{Home, Repository},
     single_skills::{change_all, lock, three_skills},
@@ -23,6 +25,8 @@ crate::trials!(
     a_lock_file_cannot_name_any_number_of_commits,
     #[cfg(unix)]
     a_commit_that_hangs_takes_no_other_skill_away,
+    #[cfg(unix)]
+    a_source_that_is_removed_while_it_is_fetched_is_not_served,
 );
 
 /// The flag `--source` approves the first version of a source, but not if the configuration has the source: the user has pinned a skill
@@ -364,6 +368,32 @@ fn a_commit_that_hangs_takes_no_other_skill_away() {
     fixture.new_session("s");
     let said = fixture.ask("/skills");
     assert!(said.contains("`/greet`") && said.contains("in the background"), "{said}");
+    fixture.finish();
+}
+
+/// The lock file changes while git runs.
+#[cfg(unix)]
+fn a_source_that_is_removed_while_it_is_fetched_is_not_served() {
+    use crate::fixture::Fixture;
+    use std::os::unix::fs::PermissionsExt;
+    let repository = three_skills();
+    let home = Home::new();
+    home.printed(&["add", &repository.source(""), "--yes"]);
+    fs::remove_dir_all(home.path("cache")).expect("the path exists");
+    let git = home.path("bin/git");
+    let lock = home.config().with_file_name("skills.lock");
+    let empty =
+        format!("echo '{{\"version\":1,\"sources\":{{}}}}' >'{0}.new' && mv '{0}.new' '{0}'", lock.display());
+    let path = std::env::var("PATH").expect("a PATH");
+    let script =
+        format!("#!/bin/sh\nPATH='{path}'\ncase \"$*\" in *fetch*) {empty} ;; esac\nexec git \"$@\"\n");
+    home.write(&git, &script);
+    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let mut fixture = Fixture::over_http(home.proxy().env("PATH", home.path("bin")));
+    fixture.new_session("s");
+    wait_for_overview(&mut fixture, "is not approved: it is not in");
+    let said = fixture.ask("/skills");
+    assert!(!said.contains("`/greet`"), "{said}");
     fixture.finish();
 }
 

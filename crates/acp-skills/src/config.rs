@@ -62,6 +62,10 @@ pub use self::{
 /// The maximum size of a configuration file, in bytes.
 pub const MAX_BYTES: u64 = 16 << 20;
 
+/// The maximum number of sources in a configuration file, which can be that of a project. Each source can need some memory, and much more
+/// disk space.
+const MAX_SOURCES: usize = 64;
+
 /// All settings of the proxy: the contents of a configuration file, with the values that flags override.
 ///
 /// Fields of type `Option` and empty lists use their default. Relative paths in a file are relative to the directory of the
@@ -309,6 +313,11 @@ impl Config {
             return Ok(Self::default());
         }
         let mut config: Self = serde_yaml::from_str(text).map_err(Box::new)?;
+        let sources = skills_core::order::set(config.all_sources().map(|entry| &*entry.source)).len();
+        if sources > MAX_SOURCES {
+            let why = format!("{sources} sources, but the maximum is {MAX_SOURCES}");
+            return Err(Box::new(serde::de::Error::custom(why)));
+        }
         let absolute = |path: &mut PathBuf| *path = base.join(expand_home(path));
         config.roots.iter_mut().for_each(absolute);
         config.log_file.iter_mut().for_each(absolute);

@@ -9,17 +9,14 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// The number of sources that are fetched at the same time. An answer of a server can have up to 16 MB.
-const MAX_THREADS: usize = 16;
-
 /// Something that is done for each number. A thread ends early if it returns false.
 pub type Work = Arc<dyn Fn(usize) -> bool + Send + Sync>;
 
-/// Calls `work` with each number below `count`, in order, on up to 16 background threads, which are returned.
+/// Calls `work` with each number below `count`, in order, on up to `most` background threads, which are returned.
 ///
 /// # Errors
 /// Returns an error if no thread could be started.
-pub fn on_threads(count: usize, work: &Work) -> io::Result<Vec<JoinHandle<()>>> {
+pub fn on_threads(count: usize, most: usize, work: &Work) -> io::Result<Vec<JoinHandle<()>>> {
     let next = Arc::new(AtomicUsize::new(0));
     let start = || {
         let (work, next) = (Arc::clone(work), Arc::clone(&next));
@@ -30,7 +27,7 @@ pub fn on_threads(count: usize, work: &Work) -> io::Result<Vec<JoinHandle<()>>> 
         thread::Builder::new().name("fetch".to_owned()).spawn(all)
     };
     let mut threads = Vec::new();
-    for _ in 0..count.min(MAX_THREADS) {
+    for _ in 0..count.min(most) {
         match start() {
             Ok(thread) => threads.push(thread),
             Err(error) if threads.is_empty() => return Err(error),
@@ -55,13 +52,13 @@ mod tests {
         let numbers = |count: usize| {
             let (sender, receiver) = mpsc::channel();
             let work: Work = Arc::new(move |number| sender.send(number).is_ok());
-            on_threads(count, &work).unwrap();
+            on_threads(count, 16, &work).unwrap();
             drop(work);
             let mut numbers: Vec<_> = receiver.into_iter().collect();
             skills_core::order::sort(&mut numbers);
             numbers
         };
-        for count in [0, 1, MAX_THREADS, 1000] {
+        for count in [0, 1, 16, 1000] {
             assert_eq!(numbers(count), (0..count).collect::<Vec<_>>());
         }
     }
@@ -69,8 +66,9 @@ mod tests {
     /// Each thread waits for all others and for this one, so that no thread can do two things before.
     #[test]
     fn the_number_of_threads_is_limited() {
+        const MOST: usize = 8;
         let (sender, receiver): (Sender<usize>, _) = mpsc::channel();
-        let barrier = Arc::new(Barrier::new(MAX_THREADS + 1));
+        let barrier = Arc::new(Barrier::new(MOST + 1));
         let here = Arc::clone(&barrier);
         let work = move |number| {
             let is_sent = sender.send(number).is_ok();
@@ -78,12 +76,12 @@ mod tests {
             is_sent
         };
         let work: Work = Arc::new(work);
-        on_threads(2 * MAX_THREADS, &work).unwrap();
+        on_threads(2 * MOST, MOST, &work).unwrap();
         drop(work);
-        let first: Vec<_> = receiver.iter().take(MAX_THREADS).collect();
-        assert!(first.len() == MAX_THREADS && receiver.try_recv().is_err());
+        let first: Vec<_> = receiver.iter().take(MOST).collect();
+        assert!(first.len() == MOST && receiver.try_recv().is_err());
         barrier.wait();
-        assert_eq!(receiver.iter().take(MAX_THREADS).count(), MAX_THREADS);
+        assert_eq!(receiver.iter().take(MOST).count(), MOST);
         barrier.wait();
         assert!(receiver.recv().is_err());
     }

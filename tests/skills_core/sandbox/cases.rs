@@ -19,7 +19,8 @@ use crate::{
         a_skill_below_the_working_directory_cannot_be_changed,
         directories_that_would_defeat_the_sandbox_are_rejected, files_of_the_proxy_are_read_only,
         links_that_a_script_could_have_made_are_rejected, links_to_such_directories_are_rejected,
-        second_mounts_of_forbidden_directories_are_rejected, the_home_directory_causes_a_warning,
+        links_to_the_configuration_are_rejected, second_mounts_of_forbidden_directories_are_rejected,
+        the_home_directory_causes_a_warning,
     },
     fixture::{Fixture, abstract_name},
     processes::{
@@ -79,6 +80,7 @@ cases!(
     links_to_such_directories_are_rejected,
     links_that_a_script_could_have_made_are_rejected,
     files_of_the_proxy_are_read_only,
+    links_to_the_configuration_are_rejected,
     a_directory_replaced_by_a_link_gives_no_access,
     a_directory_that_was_replaced_is_rejected,
     second_mounts_of_forbidden_directories_are_rejected,

@@ -106,6 +106,25 @@ pub(crate) fn files_of_the_proxy_are_read_only() {
     }
 }
 
+/// A script could replace a link in its working directory, and so the configuration of the next session.
+pub(crate) fn links_to_the_configuration_are_rejected() {
+    let fixture = Fixture::new();
+    let shared = fixture.path("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::write(shared.join("skills.yaml"), "old\n").unwrap();
+    std::os::unix::fs::symlink(&shared, fixture.cwd.join("conf")).unwrap();
+    std::os::unix::fs::symlink(shared.join("skills.yaml"), fixture.cwd.join("link.yaml")).unwrap();
+    for file in ["conf/skills.yaml", "link.yaml"] {
+        let sandbox = Sandbox::bwrap(false).unwrap().with_read_only([fixture.cwd.join(file)]);
+        let error = sandbox.check_directory(&fixture.cwd).unwrap_err().to_string();
+        assert!(error.contains("a script could replace the link"), "{error}");
+        let result = fixture.script(Some(sandbox), "status", &[]);
+        assert!(!result.success && result.stdout.is_empty(), "{result:?}");
+    }
+    let sandbox = Sandbox::bwrap(false).unwrap().with_read_only([shared.join("skills.yaml")]);
+    sandbox.check_directory(&fixture.cwd).unwrap();
+}
+
 /// A bind mount that is unmounted on drop.
 struct Mounted(PathBuf);
 

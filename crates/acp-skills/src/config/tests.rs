@@ -22,6 +22,20 @@ fn names_of_variables_are_checked() {
 }
 
 #[test]
+fn the_number_of_sources_is_limited() {
+    let parse = |top: usize, project: usize| {
+        let list = |count: usize| (0..count).map(|number| format!("github:a/b{number}")).collect::<Vec<_>>();
+        let config = serde_json::json!({
+            "sources": list(top),
+            "projects": [{ "path": "/a", "sources": list(project) }, { "path": "/b", "sources": ["github:a/b0"] }],
+        });
+        Config::parse(&config.to_string(), Path::new("/base")).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(parse(64, 64), Ok(()));
+    assert_eq!(parse(1, 65), Err("65 sources, but the maximum is 64".to_owned()));
+}
+
+#[test]
 fn errors_have_a_place_and_a_suggestion() {
     let check = |text: &str, expected: Expect| {
         let error = Config::parse(text, Path::new("/base")).unwrap_err();

@@ -15,6 +15,10 @@ use super::{
     loading, message,
 };
 
+/// The number of sources that are fetched at the same time. A source that hangs must not delay others, and a configuration has no more than
+/// 64 sources.
+const MAX_THREADS: usize = 64;
+
 /// The number of times that a source is fetched if its approval changes in the meantime.
 const MAX_FETCHES: usize = 3;
 
@@ -32,7 +36,7 @@ impl Sources {
                 true
             })
         };
-        if let Ok(threads) = on_threads(count, &work) {
+        if let Ok(threads) = on_threads(count, MAX_THREADS, &work) {
             for thread in threads {
                 let _ = thread.join();
             }
@@ -63,7 +67,7 @@ impl Sources {
                 true
             })
         };
-        if let Err(error) = on_threads(missing.len(), &work) {
+        if let Err(error) = on_threads(missing.len(), MAX_THREADS, &work) {
             for number in &*missing {
                 let error = io::Error::new(error.kind(), error.to_string());
                 let error = SourceError::system(&self.0.specs[*number].address, error);

@@ -11,6 +11,9 @@ use skills_sources::{Address, Comparison, Pinned, Query, SourceError, Updater, W
 
 use super::{findings, known::Known, show::FindingsBySkill};
 
+/// The number of sources that are fetched at the same time. All of them can be in memory with their changes.
+const PARALLEL_FETCHES: usize = 16;
+
 /// A source to compare.
 pub(super) struct Fetch {
     pub(super) source: Known,
@@ -75,7 +78,7 @@ pub(super) fn start(updater: &Arc<Updater>, fetches: &Arc<Vec<Fetch>>) -> Receiv
     let (updater, fetches, count) = (Arc::clone(updater), Arc::clone(fetches), fetches.len());
     let work: Work =
         Arc::new(move |number: usize| sender.send((number, fetches[number].run(&updater))).is_ok());
-    if on_threads(count, &work).is_err() {
+    if on_threads(count, PARALLEL_FETCHES, &work).is_err() {
         // We can't start a thread, so just fetch on this one.
         let _ = (0..count).all(|number| work(number));
     }
