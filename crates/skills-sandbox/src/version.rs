@@ -3,7 +3,7 @@
 /// The first version that accepts several filters (`--add-seccomp-fd`): major and minor.
 const OLDEST: (u32, u32) = (0, 6);
 
-/// Returns true if a version such as `0.4.1` is older than [`OLDEST`].
+/// Returns true if a version such as `0.4.1` is too old.
 #[must_use]
 pub fn is_old(version: &str) -> bool {
     let mut numbers = version.split('.').map(str::parse);
