@@ -14,6 +14,7 @@ use crate::{
 crate::trials!(
     a_renamed_skill_is_not_lost,
     a_range_is_left_only_if_the_user_agrees,
+    a_range_that_cannot_be_read_stops_no_other_source,
     sources_of_projects_keep_their_decisions,
     a_source_of_a_team_is_removed_from_its_configuration_only,
     a_kept_version_with_another_content_is_replaced,
@@ -190,6 +191,24 @@ fn a_range_is_left_only_if_the_user_agrees() {
     home.printed(&["update", "--latest", "--yes"]);
     let config = fs::read_to_string(home.config()).expect("a file");
     assert!(config.contains("#^2.0") && !config.contains("#^1.0"), "{config}");
+}
+
+/// The other sources are updated.
+fn a_range_that_cannot_be_read_stops_no_other_source() {
+    let (repository, gone) = (three_skills(), three_skills());
+    let home = Home::new();
+    for repository in [&gone, &repository] {
+        repository.git(&["tag", "v1.0.0"]);
+        home.printed(&["add", &repository.source("#^1.0"), "--yes"]);
+    }
+    fs::remove_dir_all(gone.path().join(".git")).expect("the path exists");
+    change_all(&repository, "two");
+    repository.git(&["tag", "v2.0.0"]);
+    let output = home.run(&["update", "--latest", "--yes"]);
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+    assert!(output.status.code() == Some(1) && said.contains("Approved."), "{said}");
+    let config = fs::read_to_string(home.config()).expect("a file");
+    assert!(config.contains("#^2.0") && config.contains("#^1.0"), "{config}");
 }
 
 /// `sources` and `projects` can contain the same source, in one version or in several.

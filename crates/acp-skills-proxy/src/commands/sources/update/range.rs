@@ -6,7 +6,7 @@ use acp_skills::config::{SourceAccess, edit};
 use skills_core::text::{shown, shown_path};
 use skills_sources::{Address, LockFile, Updater};
 
-use super::super::{Known, Target, lock_error, source_error};
+use super::super::{Known, Target, lock_error};
 use crate::{error::UsageError, output};
 
 /// Replaces the address of a source with one whose range contains the highest version. Returns the old address, or `None` if the range
@@ -24,7 +24,12 @@ pub(super) fn leave(
     let updater = plain.as_ref().unwrap_or(updater);
     let lock = LockFile::read(&source.lock).map_err(lock_error)?;
     let newer = updater.beyond_range(&source.address, lock.get(source.address.as_str()));
-    let Some(newer) = newer.map_err(source_error)? else { return Ok(None) };
+    let newer = newer.unwrap_or_else(|error| {
+        // The other sources can be updated. If this one still can't be reached, its fetch fails as well.
+        output::complain(&error.to_string(), Some(&error.hint()));
+        None
+    });
+    let Some(newer) = newer else { return Ok(None) };
     let (old, new) = (shown(source.address.as_str()), shown(newer.as_str()));
     if source.lock != target.lock() {
         output::note(&format!("`{old}` is not in the configuration file; use `--source {new}` instead"));
