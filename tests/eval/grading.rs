@@ -14,6 +14,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("grading::a_task_can_have_several_turns", a_task_can_have_several_turns),
         trial("grading::costs_and_latency_are_reported", costs_and_latency_are_reported),
         trial("grading::drafted_cases_are_marked", drafted_cases_are_marked),
+        #[cfg(unix)]
+        trial("grading::an_interrupt_ends_a_check", an_interrupt_ends_a_check),
     ]
 }
 
@@ -22,6 +24,30 @@ fn task(case: &Value) -> Fixture {
     case["id"] = json!(1);
     case["name"] = json!("it");
     Fixture::new(&json!([]), &json!([case]))
+}
+
+/// The remaining checks are not started, and no process of the check is left.
+#[cfg(unix)]
+fn an_interrupt_ends_a_check() {
+    use std::{io::Read, process::Stdio};
+    // The paths are known before the tasks.
+    let fixture = Fixture::new(&json!([]), &json!([]));
+    let (fifo, later) = (fixture.path("fifo"), fixture.path("later"));
+    let holds = format!("exec 3>'{}'; sleep 60 & wait", fifo.display());
+    let checks = [holds, format!("touch '{}'", later.display())];
+    let checks = checks.map(|script| json!({ "command": ["sh", "-c", script] }));
+    let task = json!({ "id": 1, "name": "it", "prompt": "say done", "assertions": checks });
+    fixture.write("demo/evals/evals.json", &json!({ "skill_name": "demo", "evals": [task] }).to_string());
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut command = fixture.command(&["--runs", "1", "--allow", "checks"], "pass");
+    let mut child = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    // Waits for the check.
+    let mut held = std::fs::File::open(&fifo).unwrap();
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    assert_eq!(held.read_to_end(&mut Vec::new()).unwrap(), 0);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!later.exists());
 }
 
 fn weights_and_scores_count() {

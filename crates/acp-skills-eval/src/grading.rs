@@ -54,9 +54,14 @@ pub(super) async fn grade(
     let mut verdicts = verdicts.into_iter();
     let mut second = second.into_iter();
     let mut grades = Vec::new();
+    let mut stopped = stop.clone();
     for assertion in &case.assertions {
         let grade = match &assertion.statement {
-            Statement::Check(check) => checked(check, work, evaluation.options.allow).await,
+            Statement::Check(check) => tokio::select! {
+                biased;
+                Ok(_) = stopped.wait_for(|is_stopped| *is_stopped) => return None,
+                grade = checked(check, work, evaluation.options.allow) => grade,
+            },
             Statement::Sentence(text) if grader.is_none() => {
                 Grade { skipped: true, ..Grade::ungraded(text.clone(), "no grader available") }
             }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use cap_std::{ambient_authority, fs::Dir};
-use skills_core::files;
+use skills_core::{exec::ProcessGroup, files};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, copy, sink},
     process::Command,
@@ -72,13 +72,12 @@ fn open(directory: &Path, file: &str) -> io::Result<(u64, String)> {
     Ok((metadata.len(), String::from_utf8_lossy(&dir.read(file)?).into_owned()))
 }
 
-/// Runs a command. Returns the first part of its output.
-async fn output(command: &mut Command) -> io::Result<Output> {
-    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.kill_on_drop(true).spawn()?;
-    let stdout = child.stdout.take();
-    let stderr = child.stderr.take();
-    let (stdout, stderr, status) = try_join!(start_of(stdout), start_of(stderr), child.wait())?;
+/// Runs a command. Returns the first part of its output. All processes that it starts end with it, or if the future is dropped.
+async fn output(mut command: Command) -> io::Result<Output> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut group = ProcessGroup::spawn(command, None)?;
+    let (_, stdout, stderr) = group.pipes();
+    let (stdout, stderr, status) = try_join!(start_of(stdout), start_of(stderr), group.exited())?;
     Ok(Output { status, stdout, stderr })
 }
 
@@ -95,8 +94,8 @@ async fn start_of(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
 async fn run(text: String, words: &[String], exit: i32, directory: &Path) -> Grade {
     let shown = words.join(" ");
     let mut command = Command::new(&words[0]);
-    let running = output(command.args(&words[1..]).current_dir(directory));
-    match tokio::time::timeout(COMMAND_TIMEOUT, running).await {
+    command.args(&words[1..]).current_dir(directory);
+    match tokio::time::timeout(COMMAND_TIMEOUT, output(command)).await {
         Err(_) => {
             Grade::new(text, false, format!("`{shown}` timed out after {} s", COMMAND_TIMEOUT.as_secs()))
         }
