@@ -51,6 +51,16 @@ fn escapes_of_yaml_do_not_hide_a_text() {
         let next_line: Vec<_> = plain.iter().map(|(code, line)| (code.clone(), line + 1)).collect();
         assert_eq!(hint, next_line);
     }
+    for lines in [
+        "metadata:\n  parameters:\n  - name: a\n    description: ",
+        "when_to_use: ",
+        "metadata: {a: [b, {c: ",
+    ] {
+        let closing = if lines.ends_with("{c: ") { "}]}" } else { "" };
+        let hidden = codes_of(&format!("description: d\n{lines}\"{escaped}\"{closing}"));
+        let codes = |found: &[(String, u32)]| found.iter().map(|(code, _)| code.clone()).collect::<Vec<_>>();
+        assert_eq!(codes(&hidden), codes(&plain), "{lines}");
+    }
     assert_eq!(codes_of("description: \"a\\u200bb\""), codes_of("description: a\u{200b}b"));
     assert_eq!(codes_of("description: >-\n  Formats\n  text."), []);
 }

@@ -48,6 +48,8 @@ use rules::Detector;
 pub use rules::{Risk, Rules, RulesError};
 pub use table::BUILT_IN;
 
+use serde_json::Value;
+
 use crate::{
     files::{FileError, SKILL_FILE_NAMES, SkillFiles, content::SNIFF_BYTES, every::Kind},
     frontmatter::{ParseContext, parse},
@@ -282,7 +284,22 @@ fn scan_expressions(lines: &Lines<'_>, findings: &mut Findings<'_>) {
     });
 }
 
-/// Scans the entries of `allowed-tools`, and the values that the model sees, because YAML can write them with escapes. `paths` are the
+/// Adds all texts in a value, including keys.
+fn add_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(values) => values.iter().for_each(|value| add_texts(value, texts)),
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                texts.push(key);
+                add_texts(value, texts);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Scans the entries of `allowed-tools`, and the texts of all other values, because YAML can write them with escapes. `paths` are the
 /// paths of the skill's files, one per line: a rule can require that the text or a path shows a need for the tool.
 fn scan_frontmatter(path: &str, text: &str, paths: &str, findings: &mut Findings<'_>) {
     let parsed = parse(text, &ParseContext::default());
@@ -291,15 +308,25 @@ fn scan_frontmatter(path: &str, text: &str, paths: &str, findings: &mut Findings
     let lines = Lines::new(path, text);
     let header = &text[..parsed.body_start.min(text.len())];
     let properties = &frontmatter.properties;
-    let values = [
-        ("description", Some(&*frontmatter.description)),
-        ("compatibility", properties.compatibility.as_deref()),
+    let description = Some(&*frontmatter.description);
+    let compatibility = properties.compatibility.as_deref();
+    let texts = [
+        ("description", description),
+        ("compatibility", compatibility),
         ("argument-hint", properties.argument_hint.as_deref()),
     ];
-    for (key, value) in values {
-        let Some(value) = value.filter(|value| !header.contains(*value)) else { continue };
+    let mut values: Vec<(&str, Vec<&str>)> =
+        texts.map(|(key, text)| (key, text.into_iter().collect())).into();
+    let others = properties.extra.iter().flat_map(|extra| extra.iter()).map(|(key, value)| (&**key, value));
+    for (key, value) in properties.metadata.iter().map(|value| ("metadata", &**value)).chain(others) {
+        let mut texts = vec![key];
+        add_texts(value, &mut texts);
+        values.push((key, texts));
+    }
+    for (key, mut texts) in values {
+        texts.retain(|text| !header.contains(*text));
         let mut decoded = Findings::new(findings.rules);
-        scan_all(path, value, &mut decoded);
+        scan_all(path, &texts.join("\n"), &mut decoded);
         let before = header[..header.find(key).unwrap_or(0)].matches('\n').count();
         findings.add_decoded(u32::try_from(before + 1).unwrap_or(u32::MAX), decoded);
     }

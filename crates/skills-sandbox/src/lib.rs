@@ -2,6 +2,7 @@
 //!
 //! | module | responsible for |
 //! |---|---|
+//! | [`directories`] | the directories that a sandbox protects |
 //! | [`environment`] | the environment variables that are removed |
 //! | [`filter`] | the filter for system calls |
 //! | [`launcher`] | the command line that starts a program as a child of process 1 |
@@ -12,6 +13,7 @@
 //! | [`version`] | the versions of bubblewrap that can be used |
 #![cfg(target_os = "linux")]
 
+pub mod directories;
 pub mod environment;
 pub mod filter;
 pub mod launcher;

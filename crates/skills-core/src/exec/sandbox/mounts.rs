@@ -10,37 +10,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use skills_sandbox::mounts::Expected;
+use skills_sandbox::{
+    directories::{READ_ONLY_PROC, RESERVED, SOURCES, SYSTEM},
+    mounts::Expected,
+};
 
 use super::{DirectoryProblem, SandboxWarning};
 use crate::order;
-
-/// System directories. A working directory must not be one of them, or under one.
-const SYSTEM: [&str; 13] = [
-    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/proc", "/sbin", "/sys",
-    "/usr",
-];
-
-/// Exceptions from [`SYSTEM`].
-const SOURCES: [&str; 2] = ["/usr/local/src", "/usr/src"];
-
-/// Directories that a working directory must not contain, because write access to them defeats the sandbox, at least for root.
-const RESERVED: [&str; 10] =
-    ["/dev", "/etc", "/home", "/proc", "/run", "/sys", "/tmp", "/usr", "/var/lib", "/var/spool"];
-
-/// Parts of `/proc` with which root can change the system even without capabilities. We always mount them read-only, because
-/// bubblewrap does that only for some of them, depending on its own privileges.
-const READ_ONLY_PROC: [&str; 9] = [
-    "/proc/acpi",
-    "/proc/bus",
-    "/proc/dynamic_debug",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/pressure",
-    "/proc/scsi",
-    "/proc/sys",
-    "/proc/sysrq-trigger",
-];
 
 /// The device of the controlling terminal.
 const TERMINAL: &str = "/dev/tty";
