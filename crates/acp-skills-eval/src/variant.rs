@@ -24,7 +24,7 @@ impl Evaluation {
         Ok(self.variant(skill, copy))
     }
 
-    /// Returns a text of the skill's `SKILL.md` with another description.
+    /// Returns `text`, which is that of the skill's `SKILL.md`, with another description.
     ///
     /// # Errors
     /// Returns [`EvaluationError::Description`] if the description can't be replaced without changing something else.

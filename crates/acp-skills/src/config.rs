@@ -62,9 +62,13 @@ pub use self::{
 /// The maximum size of a configuration file, in bytes.
 pub const MAX_BYTES: u64 = 16 << 20;
 
-/// The maximum number of sources in a configuration file, which can be that of a project. Each source can need some memory, and much more
-/// disk space.
+/// The maximum number of different sources in a configuration file, which can be that of a project. Each source can need some memory, and
+/// much more disk space.
 const MAX_SOURCES: usize = 64;
+/// The maximum number of entries in all lists of sources.
+const MAX_ENTRIES: usize = 256;
+/// The maximum number of MCP servers that are asked for skills. An answer of each can have 16 MiB.
+const MAX_SKILL_SERVERS: usize = 32;
 
 /// All settings of the proxy: the contents of a configuration file, with the values that flags override.
 ///
@@ -308,16 +312,32 @@ impl Config {
         self.sources.iter().chain(self.projects.iter().flat_map(|project| &project.sources))
     }
 
+    /// Returns the reason if the file has more sources than a session can use.
+    fn check_numbers(&self) -> Result<(), String> {
+        let entries = || self.all_sources().filter(|entry| entry.server_url().is_none());
+        let of_projects = self.projects.iter().flat_map(|project| &project.skills);
+        let skills = of_projects.chain(&self.skills).filter(|skill| skill.offers_skills());
+        let servers =
+            self.all_sources().filter(|entry| entry.server_url().is_some()).count() + skills.count();
+        let different = skills_core::order::set(entries().map(|entry| &*entry.source)).len();
+        for (number, most, what) in [
+            (different, MAX_SOURCES, "different sources"),
+            (entries().count(), MAX_ENTRIES, "entries in all lists of sources"),
+            (servers, MAX_SKILL_SERVERS, "MCP servers that offer skills"),
+        ] {
+            if number > most {
+                return Err(format!("{number} {what}, but the maximum is {most}"));
+            }
+        }
+        Ok(())
+    }
+
     fn parse(text: &str, base: &Path) -> Result<Self, Box<serde_yaml::Error>> {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
         let mut config: Self = serde_yaml::from_str(text).map_err(Box::new)?;
-        let sources = skills_core::order::set(config.all_sources().map(|entry| &*entry.source)).len();
-        if sources > MAX_SOURCES {
-            let why = format!("{sources} sources, but the maximum is {MAX_SOURCES}");
-            return Err(Box::new(serde::de::Error::custom(why)));
-        }
+        config.check_numbers().map_err(|why| Box::new(serde::de::Error::custom(why)))?;
         let absolute = |path: &mut PathBuf| *path = base.join(expand_home(path));
         config.roots.iter_mut().for_each(absolute);
         config.log_file.iter_mut().for_each(absolute);

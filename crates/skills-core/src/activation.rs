@@ -30,7 +30,7 @@ mod body;
 mod error;
 mod parsed;
 mod stored;
-mod substitute;
+pub(crate) mod substitute;
 mod tools;
 
 use std::{fmt::Write, sync::Arc};

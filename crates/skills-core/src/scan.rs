@@ -51,9 +51,13 @@ pub use table::BUILT_IN;
 use serde_json::Value;
 
 use crate::{
+    activation::substitute::ARGUMENTS,
     files::{FileError, SKILL_FILE_NAMES, SkillFiles, content::SNIFF_BYTES, every::Kind},
     frontmatter::{ParseContext, parse},
 };
+
+/// The name of a skill whose `SKILL.md` has none. The scan doesn't know the name of the directory.
+const ANY_NAME: &str = "skill";
 
 /// The maximum number of files and other entries that a scan reads.
 pub const MAX_ENTRIES: usize = 20_000;
@@ -302,21 +306,19 @@ fn add_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
 /// Scans the entries of `allowed-tools`, and the texts of all other values, because YAML can write them with escapes. `paths` are the
 /// paths of the skill's files, one per line: a rule can require that the text or a path shows a need for the tool.
 fn scan_frontmatter(path: &str, text: &str, paths: &str, findings: &mut Findings<'_>) {
-    let parsed = parse(text, &ParseContext::default());
+    let parsed = parse(text, &ParseContext::in_directory(ANY_NAME));
     let Some(frontmatter) = &parsed.frontmatter else { return };
     let skill = format!("{}\n{}\n{paths}", frontmatter.description, parsed.body(text));
     let lines = Lines::new(path, text);
     let header = &text[..parsed.body_start.min(text.len())];
     let properties = &frontmatter.properties;
-    let description = Some(&*frontmatter.description);
-    let compatibility = properties.compatibility.as_deref();
-    let texts = [
-        ("description", description),
-        ("compatibility", compatibility),
-        ("argument-hint", properties.argument_hint.as_deref()),
+    let mut values: Vec<(&str, Vec<&str>)> = vec![
+        ("description", vec![&frontmatter.description]),
+        ("compatibility", properties.compatibility.as_deref().into_iter().collect()),
+        ("argument-hint", properties.argument_hint.as_deref().into_iter().collect()),
+        ("license", properties.license.as_deref().into_iter().collect()),
+        ("tags", properties.tags.iter().map(String::as_str).collect()),
     ];
-    let mut values: Vec<(&str, Vec<&str>)> =
-        texts.map(|(key, text)| (key, text.into_iter().collect())).into();
     let others = properties.extra.iter().flat_map(|extra| extra.iter()).map(|(key, value)| (&**key, value));
     for (key, value) in properties.metadata.iter().map(|value| ("metadata", &**value)).chain(others) {
         let mut texts = vec![key];
@@ -325,10 +327,13 @@ fn scan_frontmatter(path: &str, text: &str, paths: &str, findings: &mut Findings
     }
     for (key, mut texts) in values {
         texts.retain(|text| !header.contains(*text));
-        let mut decoded = Findings::new(findings.rules);
-        scan_all(path, &texts.join("\n"), &mut decoded);
-        let before = header[..header.find(key).unwrap_or(0)].matches('\n').count();
-        findings.add_decoded(u32::try_from(before + 1).unwrap_or(u32::MAX), decoded);
+        let is_key = |line: &str| line.trim_start().trim_start_matches(['"', '\'']).starts_with(key);
+        findings.add_decoded(path, header.lines().position(is_key).unwrap_or(0) + 1, &texts.join("\n"));
+    }
+    let body = parsed.body(text);
+    if body.contains(ARGUMENTS) {
+        // It is replaced by the words of the user, of which there can be none.
+        findings.add_decoded(path, header.lines().count(), &body.replace(ARGUMENTS, ""));
     }
     let key = header.find("allowed-tools").unwrap_or(0);
     let mut seen = HashSet::new();

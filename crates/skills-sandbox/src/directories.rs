@@ -26,3 +26,9 @@ pub const READ_ONLY_PROC: [&str; 9] = [
     "/proc/sys",
     "/proc/sysrq-trigger",
 ];
+
+/// The device of the controlling terminal.
+pub const TERMINAL: &str = "/dev/tty";
+
+/// A link below `/run` through which programs are found on NixOS and Guix.
+pub const CURRENT_SYSTEM: &str = "/run/current-system";

@@ -22,7 +22,7 @@ pub fn launchers(find: impl Fn(&str) -> Option<PathBuf>) -> Vec<Vec<OsString>> {
     let find = |name| find(name).map(OsString::from);
     let Some(flock) = find(FLOCK) else { return Vec::new() };
     let session = find(SETSID).map_or_else(Vec::new, |setsid| vec![setsid, "--".into()]);
-    // With `-o`, the program doesn't inherit the locked file. BusyBox doesn't have this option.
+    // With `-o`, the program doesn't inherit the locked file. BusyBox doesn't have this option, so those without it are the last ones.
     let locks = [vec![flock.clone(), "-o".into(), LOCKED.into()], vec![flock, LOCKED.into()]];
     locks.into_iter().flat_map(|lock| [[lock.clone(), session.clone()].concat(), lock]).collect()
 }

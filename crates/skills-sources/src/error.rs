@@ -94,6 +94,12 @@ pub enum SourceError {
         /// The address of the source.
         address: String,
     },
+    /// The approval of the source has changed several times while the source was fetched.
+    #[error("the approval of `{}` has changed while it was fetched", shown(address))]
+    ApprovalChanged {
+        /// The address of the source.
+        address: String,
+    },
     /// The source is not in the lock file, and `--locked` allows no others.
     #[error("`{}` is not in {}", shown(address), path.display())]
     NotLocked {
@@ -199,6 +205,7 @@ impl SourceError {
                 "check the network and the address, then retry, or use `/skills reload` in an open session"
                     .to_owned()
             }
+            Self::ApprovalChanged { .. } => "retry, or use `/skills reload` in an open session".to_owned(),
             Self::Changed { address } | Self::NotLocked { address, .. } => {
                 format!(
                     "use `acp-skills-proxy update '{}'` to review and approve the changes",

@@ -1,4 +1,4 @@
-//! [`on_threads`]: does several things at the same time, but not all at once.
+//! [`on_threads`]: runs a task for each number on a limited number of threads.
 
 use std::{
     io,
@@ -9,14 +9,14 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// Something that is done for each number. A thread ends early if it returns false.
+/// The task for one number. Its thread ends if it returns false.
 pub type Work = Arc<dyn Fn(usize) -> bool + Send + Sync>;
 
-/// Calls `work` with each number below `count`, in order, on up to `most` background threads, which are returned.
+/// Calls `work` with each number below `count`, in order, on up to `max_threads` background threads, which are returned.
 ///
 /// # Errors
 /// Returns an error if no thread could be started.
-pub fn on_threads(count: usize, most: usize, work: &Work) -> io::Result<Vec<JoinHandle<()>>> {
+pub fn on_threads(count: usize, max_threads: usize, work: &Work) -> io::Result<Vec<JoinHandle<()>>> {
     let next = Arc::new(AtomicUsize::new(0));
     let start = || {
         let (work, next) = (Arc::clone(work), Arc::clone(&next));
@@ -27,7 +27,7 @@ pub fn on_threads(count: usize, most: usize, work: &Work) -> io::Result<Vec<Join
         thread::Builder::new().name("fetch".to_owned()).spawn(all)
     };
     let mut threads = Vec::new();
-    for _ in 0..count.min(most) {
+    for _ in 0..count.min(max_threads) {
         match start() {
             Ok(thread) => threads.push(thread),
             Err(error) if threads.is_empty() => return Err(error),

@@ -70,6 +70,18 @@ impl<'de> Deserialize<'de> for SkillEntry {
     }
 }
 
+impl SkillEntry {
+    /// Returns true if the MCP server of the skill is asked for further skills.
+    pub(super) fn offers_skills(&self) -> bool {
+        let server = match self {
+            Self::Directory(_) => None,
+            Self::Stored(skill) => skill.mcp.as_ref(),
+            Self::Virtual(skill) => skill.mcp.as_ref(),
+        };
+        server.is_some_and(|server| server.skills)
+    }
+}
+
 /// A skill in a directory, with properties that are not in its `SKILL.md`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -32,7 +32,21 @@ fn the_number_of_sources_is_limited() {
         Config::parse(&config.to_string(), Path::new("/base")).map(drop).map_err(|error| error.to_string())
     };
     assert_eq!(parse(64, 64), Ok(()));
-    assert_eq!(parse(1, 65), Err("65 sources, but the maximum is 64".to_owned()));
+    assert_eq!(parse(1, 65), Err("65 different sources, but the maximum is 64".to_owned()));
+    let repeated = |entry: &str, key: &str, count: usize| {
+        let config = format!("{key}:\n{}", format!("- {entry}\n").repeat(count));
+        Config::parse(&config, Path::new("/base")).map(drop).map_err(|error| error.to_string())
+    };
+    let server = "{ name: a, description: b, mcp: { url: 'https://a.example/', skills: true } }";
+    for (entry, key, most, what) in [
+        ("github:a/b", "sources", 256, "entries in all lists of sources"),
+        ("mcp+https://a.example/", "sources", 32, "MCP servers that offer skills"),
+        (server, "skills", 32, "MCP servers that offer skills"),
+    ] {
+        assert_eq!(repeated(entry, key, most), Ok(()));
+        let message = format!("{} {what}, but the maximum is {most}", most + 1);
+        assert_eq!(repeated(entry, key, most + 1), Err(message));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-const ARGUMENTS: &str = "$ARGUMENTS";
+pub(crate) const ARGUMENTS: &str = "$ARGUMENTS";
 const DIRECTORIES: [&str; 2] = ["{baseDir}", "${CLAUDE_SKILL_DIR}"];
 const ELEMENT: &str = "skill_content";
 

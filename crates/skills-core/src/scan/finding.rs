@@ -214,12 +214,17 @@ impl<'r> Findings<'r> {
         }
     }
 
-    /// Adds the findings in a text that was decoded from this line of a file, unless the file has such a finding.
-    pub(super) fn add_decoded(&mut self, line: u32, decoded: Self) {
+    /// Adds the findings in a text that was decoded from this line of a file, unless the file has the same finding.
+    pub(super) fn add_decoded(&mut self, path: &str, line: usize, text: &str) {
+        let mut decoded = Self::new(self.rules);
+        super::scan_all(path, text, &mut decoded);
         for finding in decoded.found {
-            let is_same = |other: &Finding| other.code == finding.code && other.file == finding.file;
-            if self.found.len() < MAX_FINDINGS && !self.found.iter().any(is_same) {
-                self.found.push(Finding { line, ..finding });
+            let facts = |found: &Finding| [&found.code, &found.file, &found.excerpt].map(String::clone);
+            let is_new = !self.found.iter().any(|other| facts(other) == facts(&finding));
+            if is_new && self.found.len() < MAX_FINDINGS {
+                self.found.push(Finding { line: number_of(line), ..finding });
+            } else {
+                self.is_full |= is_new;
             }
         }
     }

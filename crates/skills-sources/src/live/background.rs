@@ -3,6 +3,7 @@
 use std::{io, mem, sync::Arc};
 
 use parking_lot::Mutex;
+use skills_core::order;
 
 use super::{
     super::{
@@ -15,8 +16,8 @@ use super::{
     loading, message,
 };
 
-/// The number of sources that are fetched at the same time. A source that hangs must not delay others, and a configuration has no more than
-/// 64 sources.
+/// The number of sources that are fetched at the same time. It is as large as the number of sources in a configuration file, because a
+/// source that hangs must not delay others.
 const MAX_THREADS: usize = 64;
 
 /// The number of times that a source is fetched if its approval changes in the meantime.
@@ -25,14 +26,15 @@ const MAX_FETCHES: usize = 3;
 impl Sources {
     /// Fetches missing sources and waits for them. Returns a message for each failure, with a hint. Empty means success.
     pub fn fetch(&self) -> Vec<String> {
-        let failed = Arc::new(Mutex::new(self.unapproved()));
+        let failed: Arc<Mutex<Vec<(usize, String)>>> = Arc::default();
+        let mut messages = self.unapproved();
         let missing = self.take_missing();
         let count = missing.len();
         let work: Work = {
             let (sources, failed) = (self.clone(), Arc::clone(&failed));
             Arc::new(move |index| {
                 let message = sources.fetch_one(missing[index]);
-                failed.lock().extend(message);
+                failed.lock().extend(message.map(|message| (index, message)));
                 true
             })
         };
@@ -44,7 +46,10 @@ impl Sources {
             // We can't start a thread, so just fetch on this one.
             let _ = (0..count).all(|index| work(index));
         }
-        mem::take(&mut failed.lock())
+        let mut failed = mem::take(&mut *failed.lock());
+        order::sort_by_key(&mut failed, |(index, _)| *index);
+        messages.extend(failed.into_iter().map(|(_, message)| message));
+        messages
     }
 
     pub(super) fn fetch_in_background(&self, notify: &Notify) {
@@ -100,41 +105,47 @@ impl Sources {
         let spec = &self.0.specs[number];
         for _ in 0..MAX_FETCHES {
             let store = self.0.store.as_ref().ok_or(SourceError::NoCache);
-            let fetched = store.and_then(|store| fetch::fetch(spec, store, &self.0.options));
-            let why = fetched.as_ref().err().map(message);
-            if self.serve(number, fetched) {
-                return why;
+            match store.and_then(|store| fetch::fetch(spec, store, &self.0.options)) {
+                Ok(fetched) => {
+                    if self.serve(number, fetched) {
+                        return None;
+                    }
+                }
+                Err(error) => return self.fail(number, &error),
             }
         }
-        let error = SourceError::Changed { address: spec.address.to_string() };
-        self.with_state(|state| self.failed(state, number, &error));
-        Some(message(&error))
+        self.fail(number, &SourceError::ApprovalChanged { address: spec.address.to_string() })
     }
 
-    /// Serves a source that was fetched, or records its failure. Returns false if its approval has changed since, so that it has to be
-    /// fetched again.
-    fn serve(&self, number: usize, fetched: Result<Fetched, SourceError>) -> bool {
-        self.with_state(|state| match fetched {
+    /// Serves a source that was fetched. Returns false if its approval has changed since, so that it has to be fetched again.
+    fn serve(&self, number: usize, fetched: Fetched) -> bool {
+        self.with_state(|state| {
             // Look while we have the state, because a later change leads to a reload.
-            Ok(fetched) if !self.is_current(number, &fetched) => false,
-            Ok(fetched) => {
-                self.hold(&mut state.in_use, number, &fetched.pinned);
-                let here =
-                    self.0.store.as_ref().and_then(|store| self.load(number, &fetched.pinned, store, true));
-                state.partly.remove(&number);
-                state.statuses[number] = here.map_or(Status::Absent, Status::Here);
-                if !fetched.is_saved {
-                    state.unsaved.insert(number, fetched.pinned);
-                }
-                self.assemble(state);
-                true
+            if !self.is_current(number, &fetched) {
+                return false;
             }
-            // A source whose approval was changed in the meantime can be available, or wait for its approval.
-            Err(_) if !matches!(state.statuses[number], Status::Fetching) => true,
-            Err(error) => {
-                self.failed(state, number, &error);
-                true
+            self.hold(&mut state.in_use, number, &fetched.pinned);
+            let here =
+                self.0.store.as_ref().and_then(|store| self.load(number, &fetched.pinned, store, true));
+            state.partly.remove(&number);
+            state.statuses[number] = here.map_or(Status::Absent, Status::Here);
+            if !fetched.is_saved {
+                state.unsaved.insert(number, fetched.pinned);
             }
+            self.assemble(state);
+            true
+        })
+    }
+
+    /// Records the failure of a fetch. Returns a message, unless a reload has changed the source in the meantime: then the source is
+    /// available, or waits for its approval.
+    fn fail(&self, number: usize, error: &SourceError) -> Option<String> {
+        self.with_state(|state| {
+            let is_fetching = matches!(state.statuses[number], Status::Fetching);
+            is_fetching.then(|| {
+                self.failed(state, number, error);
+                message(error)
+            })
         })
     }
 

@@ -30,6 +30,9 @@ use crate::git::tree::MAX_FILES;
 /// The maximum size of an index: 4 MiB.
 pub const MAX_INDEX_BYTES: u64 = 4 * 1024 * 1024;
 
+/// The maximum size of all URLs together, which can be much larger than the index: `baseUrl` is a part of each URL.
+const MAX_URL_BYTES: usize = 8 * 1024 * 1024;
+
 /// The maximum number of entries of an index.
 const MAX_ENTRIES: usize = 10_000;
 
@@ -191,7 +194,7 @@ impl RemoteIndex {
             return Err(invalid(format!("{number} skills, but the maximum is {MAX_ENTRIES}")));
         }
         let mut skipped = 0;
-        let mut files = 0;
+        let (mut files, mut url_bytes) = (0, 0);
         for (position, value) in document.skills.into_iter().enumerate() {
             let name = match value["name"].as_str() {
                 Some(name) => format!("`{}`", shorten(name, MAX_NAME_CHARS)),
@@ -204,9 +207,13 @@ impl RemoteIndex {
                 Ok(skill) => {
                     if let Source::Remote(remote) = &skill.source {
                         files += remote.files.as_ref().map_or(0, |files| files.len());
+                        url_bytes += remote.url.len() + remote.base.as_ref().map_or(0, |base| base.len());
                     }
                     if files > MAX_FILES {
                         return Err(invalid(format!("more than {MAX_FILES} files")));
+                    }
+                    if url_bytes > MAX_URL_BYTES {
+                        return Err(invalid(format!("URLs of more than {} MiB", MAX_URL_BYTES >> 20)));
                     }
                     let _ = skills.add(skill, Vec::new());
                 }

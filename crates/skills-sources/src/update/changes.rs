@@ -122,6 +122,10 @@ fn file_changes(
     let Some(dir) = &after.dir else { return site::changes(before, after, budget) };
     // Read one file at a time. The diffs and texts of all files stay in memory.
     let known = |path: &str| fs::read(before?.dir.as_ref()?.join(path)).ok();
+    let known_size = |path: &str| {
+        let file = before.and_then(|before| fs::metadata(before.dir.as_ref()?.join(path)).ok());
+        file.map_or(0, |metadata| metadata.len())
+    };
     let texts = budget.texts.clone();
     let mut changes = Vec::new();
     for file in before.iter().flat_map(|before| &before.files) {
@@ -135,7 +139,7 @@ fn file_changes(
             changes.push(removed);
         }
     }
-    match changed_files(dir, after, known, budget) {
+    match changed_files(dir, after, known, known_size, budget) {
         Ok(changed) => changes.extend(changed),
         // The checksum is what will be approved, so no file can be shown without it.
         Err(why) => return unseen(after, &why),
@@ -143,7 +147,7 @@ fn file_changes(
     changes
 }
 
-/// Returns the files of a skill that differ from those that `known` returns.
+/// Returns the files of a skill that differ from those that `known` returns. `known_size` returns their sizes.
 ///
 /// # Errors
 /// Returns an error if a file can't be read, or if the files don't have the checksum of the skill.
@@ -151,13 +155,14 @@ fn changed_files(
     dir: &Path,
     skill: &OfferedSkill,
     known: impl Fn(&str) -> Option<Vec<u8>>,
+    known_size: impl Fn(&str) -> u64,
     budget: &mut site::Budget,
 ) -> Result<Vec<FileChange>, NotShown> {
     let mut changes = Vec::new();
     let mut sha256 = digest::Files::default();
     let texts = budget.texts.clone();
     for OfferedFile { path, size, .. } in &skill.files {
-        let _one = texts.lock(size.unwrap_or_default());
+        let _one = texts.lock(size.unwrap_or_default().max(known_size(path)));
         let content =
             fs::read(dir.join(path)).map_err(|source| NotShown::Unreadable { path: path.clone(), source })?;
         sha256.add(path, &content);

@@ -285,22 +285,27 @@ fn unquoted(command: &str) -> String {
             (None, '"' | '\'') => quote = Some(c),
             (Some(open), _) if c == open => quote = None,
             (Some(_), '"' | '\'') => {}
-            (Some(_), '*' | '?' | '[') => text.push('x'),
+            (Some(_), '*' | '?' | '[' | '{') => text.push('x'),
             _ => text.push(c),
         }
     }
     text
 }
 
+/// Returns true if the shell can replace a word by a harmful one: with a wildcard, by the name of a file, and with braces, by any word.
+fn can_become_another(word: &str) -> bool {
+    // The name of a file in another directory has a slash.
+    word.contains(['*', '?', '[']) && (word.starts_with('-') || !word.contains('/'))
+        || word.contains('{') && (word.contains(',') || word.contains(".."))
+}
+
 impl Program {
     /// Returns true if an argument is not an option, or is a harmless one.
     fn allows(&self, word: &str) -> bool {
         if self.options == "*" {
-            // A wildcard may stand for a file with this name.
-            let start = word.trim_start_matches('-');
             let is_harmful = HARMFUL_FOR_GH.iter().any(|harmful| word.starts_with(harmful))
                 || has_letter(word, &HARMFUL_LETTERS_FOR_GH);
-            return word != "--" && !is_harmful && !start.starts_with(['*', '?', '[']);
+            return word != "--" && !is_harmful && !can_become_another(word);
         }
         let name = word.split('=').next().unwrap_or(word);
         if let Some(letters) = name.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
@@ -321,7 +326,10 @@ impl Program {
 
     /// Returns true if a word of a command of a package manager can be a subcommand or a program that runs the words after it.
     fn can_run(&self, word: &str) -> bool {
-        word == "env" || is_listed(self.harmful_subcommands, word) || rule_for(word).is_some()
+        word == "env"
+            || can_become_another(word)
+            || is_listed(self.harmful_subcommands, word)
+            || rule_for(word).is_some()
     }
 }
 

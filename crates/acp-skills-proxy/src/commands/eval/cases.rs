@@ -1,6 +1,6 @@
 //! `eval cases`: drafts cases with an agent, for a person to edit.
 
-use std::process::ExitCode;
+use std::{fs, process::ExitCode};
 
 use acp_skills::config::LogLevel;
 use acp_skills_eval::{Evaluation, OUTPUT_CASES, TRIGGER_CASES};
@@ -68,6 +68,8 @@ pub(super) fn run(args: CasesArgs) -> anyhow::Result<ExitCode> {
             output::print(&format!("Kept {}\n", path.display()))?;
         } else if !what.starts_with("0 ") {
             let text = format!("{value:#}\n");
+            // Otherwise, `evals` would only be readable by its owner. If this fails, so does writing the file.
+            let _ = fs::create_dir_all(path.parent().unwrap_or(&path));
             file.write(&text).map_err(|error| UsageError::at("cannot write", &path, error))?;
             output::print(&format!("Drafted {what} in {}\n", path.display()))?;
         }

@@ -14,7 +14,7 @@ use skills_sources::{Address, AddressError, Decision, LockFile, Offer, OfferedSk
 
 use super::{
     ApprovalArgs, CommonArgs, FetchArgs, Target, fetching_updater, filter, findings, keep_unseen,
-    known::unused,
+    known::note_unused,
     lock_error,
     shadowed::{Shadowed, shadowed},
     show, source_error,
@@ -119,7 +119,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
         updater.latest_with(&address, None, nested || target.config.nested).map_err(source_error)?
     };
     select(&mut offer, &address, &only, &filters)?;
-    offer.notes.extend(unused(&target.lock())?.into_iter().chain(replaced(&target, &address)?));
+    offer.notes.extend(replaced(&target, &address)?);
     let by = approval.name(&target);
     let config = mem::take(&mut target.config);
     let shadowed = shadowed(&target, config, &updater, &offer);
@@ -168,6 +168,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
 /// Returns a note if the lock file has an entry for a source that is not in the configuration. Another configuration file in the same
 /// directory may use it.
 fn replaced(target: &Target, address: &Address) -> anyhow::Result<Option<String>> {
+    note_unused([&*target.lock()].into_iter())?;
     let lock = LockFile::read(&target.lock()).map_err(lock_error)?;
     let Some(pinned) = lock.get(address.as_str()) else { return Ok(None) };
     let count = pinned.decisions().pinned.len();

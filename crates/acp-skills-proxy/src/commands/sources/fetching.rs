@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    mpsc::{self, Receiver},
+    mpsc::{self, Receiver, SyncSender},
 };
 
 use acp_skills::config::SourceAccess;
@@ -73,14 +73,19 @@ pub(super) type Fetched = (usize, Result<Latest, SourceError>);
 /// Compares sources on background threads, several at a time. Returns each with its number as soon as it has arrived. If this process
 /// ends before, the remaining fetches end with it.
 pub(super) fn start(updater: &Arc<Updater>, fetches: &Arc<Vec<Fetch>>) -> Receiver<Fetched> {
+    let to = |sender: SyncSender<Fetched>| -> Work {
+        let (updater, fetches) = (Arc::clone(updater), Arc::clone(fetches));
+        Arc::new(move |number: usize| sender.send((number, fetches[number].run(&updater))).is_ok())
+    };
+    let count = fetches.len();
     // A source waits until it is taken, because its texts can be large.
     let (sender, receiver) = mpsc::sync_channel(0);
-    let (updater, fetches, count) = (Arc::clone(updater), Arc::clone(fetches), fetches.len());
-    let work: Work =
-        Arc::new(move |number: usize| sender.send((number, fetches[number].run(&updater))).is_ok());
-    if on_threads(count, PARALLEL_FETCHES, &work).is_err() {
-        // We can't start a thread, so just fetch on this one.
-        let _ = (0..count).all(|number| work(number));
+    if on_threads(count, PARALLEL_FETCHES, &to(sender)).is_ok() {
+        return receiver;
     }
+    // We can't start a thread, so fetch on this one, which takes the sources later.
+    let (sender, receiver) = mpsc::sync_channel(count);
+    let work = to(sender);
+    let _ = (0..count).all(|number| work(number));
     receiver
 }

@@ -11,7 +11,7 @@ use skills_sources::{
 };
 
 use super::{Target, lock_error, source_error};
-use crate::error::UsageError;
+use crate::{error::UsageError, output};
 
 /// A source, and the lock file with its approved version.
 pub(super) struct Known {
@@ -100,7 +100,11 @@ pub(super) fn as_used(known: Vec<Known>) -> anyhow::Result<Vec<Known>> {
     for mut source in known {
         lock.clone_into(&mut source.lock);
         match used.iter_mut().find(|other| other.address == source.address) {
-            Some(same) => same.wanted.append(&mut source.wanted),
+            Some(same) => {
+                same.wanted.append(&mut source.wanted);
+                same.nested |= source.nested;
+                same.verify |= source.verify;
+            }
             None => used.push(source),
         }
     }
@@ -116,15 +120,16 @@ fn policy_lock() -> anyhow::Result<Option<PathBuf>> {
     Ok(policy.as_ref().and_then(Policy::lock).map(Path::to_owned))
 }
 
-/// Returns a note if sessions don't use the versions in a lock file.
+/// Says so on stderr if sessions don't use the versions in one of these lock files.
 ///
 /// # Errors
 /// Returns an error if the policy of this machine can't be used.
-pub(super) fn unused(lock: &Path) -> anyhow::Result<Option<String>> {
-    let used = policy_lock()?.filter(|used| used != lock);
-    Ok(used.map(|used| {
-        format!("sessions use only the versions in {}, by the policy of this machine", shown_path(&used))
-    }))
+pub(super) fn note_unused<'l>(mut locks: impl Iterator<Item = &'l Path>) -> anyhow::Result<()> {
+    if let Some(used) = policy_lock()?.filter(|used| locks.any(|lock| lock != used)) {
+        let used = shown_path(&used);
+        output::note(&format!("sessions use only the versions in {used}, by the policy of this machine"));
+    }
+    Ok(())
 }
 
 /// Adds the approved version to each source. Each lock file is read once.

@@ -12,7 +12,7 @@ use skills_sources::{Pinned, Updater};
 
 use super::{
     CommonArgs, Target,
-    known::{Known, known, named, unused, with_pinned},
+    known::{Known, known, named, note_unused, with_pinned},
     lock_error, updater,
 };
 use crate::{error::UsageError, output};
@@ -87,9 +87,7 @@ pub(super) fn run(args: &PinArgs, is_pinned: bool) -> anyhow::Result<ExitCode> {
         .into());
     };
     let Approved { source: Known { lock, address, .. }, path, pinned } = skill;
-    if let Some(note) = unused(lock)? {
-        output::note(&note);
-    }
+    note_unused([&**lock].into_iter())?;
     let is_changed = updater.set_pinned(lock, address, path, is_pinned).map_err(lock_error)?;
     if common.json {
         output::print_json(&json!({

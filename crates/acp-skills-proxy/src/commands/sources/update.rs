@@ -17,12 +17,13 @@ use skills_core::{
 };
 use skills_sources::{Answer, Decision, Pinned, Rejected, SkillChange, SourceError, Updater};
 
+use self::range::Range;
 use super::{
     ApprovalArgs, CommonArgs, FetchArgs, Target,
     choices::{self, ChoiceArgs},
     fetching::{self, Fetch, Latest},
     fetching_updater, keep_unseen,
-    known::{Known, known, named, unused, with_pinned},
+    known::{Known, known, named, note_unused, with_pinned},
     lock_error,
     show::{self, FindingsBySkill},
     tidy,
@@ -122,9 +123,7 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         let hint = "use `acp-skills-proxy add SOURCE` to add one";
         return Err(UsageError::new("no sources to update").hint(hint).into());
     }
-    if let Some(note) = sources.iter().map(|source| unused(&source.lock)).find_map(Result::transpose) {
-        output::note(&note?);
-    }
+    note_unused(sources.iter().map(|source| &*source.lock))?;
     let updater = fetching_updater(&args.common, &args.fetch, &target)?;
     let updater = Arc::new(updater);
     if !args.locked {
@@ -132,8 +131,11 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
     }
     // Do this first, so that we report an invalid lock file before we fetch the sources.
     let mut fetches = Vec::new();
+    let mut are_ranges_known = true;
     for (mut source, before) in with_pinned(sources)? {
-        let replaces = if args.latest { range::leave(&updater, &target, &mut source)? } else { None };
+        let range = if args.latest { range::leave(&updater, &target, &mut source)? } else { Range::Stays };
+        are_ranges_known &= !matches!(range, Range::Unknown);
+        let replaces = if let Range::Left(address) = range { Some(address) } else { None };
         let reconsidered = args.choices.reconsidered();
         let is_locked = args.locked;
         fetches.push(Fetch { source, before, replaces, reconsidered, is_locked, lists_rejected: false });
@@ -168,7 +170,7 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
     if args.common.json {
         output::print_json(&rows)?;
     }
-    Ok(ExitCode::from(u8::from(!is_done || is_missing)))
+    Ok(ExitCode::from(u8::from(!is_done || is_missing || !are_ranges_known)))
 }
 
 /// Resolves merge conflicts in the lock files, and says so on stderr.

@@ -11,18 +11,12 @@ use std::{
 };
 
 use skills_sandbox::{
-    directories::{READ_ONLY_PROC, RESERVED, SOURCES, SYSTEM},
+    directories::{CURRENT_SYSTEM, READ_ONLY_PROC, RESERVED, SOURCES, SYSTEM, TERMINAL},
     mounts::Expected,
 };
 
 use super::{DirectoryProblem, SandboxWarning};
 use crate::order;
-
-/// The device of the controlling terminal.
-const TERMINAL: &str = "/dev/tty";
-
-/// A link below `/run` through which programs are found on NixOS and Guix.
-const CURRENT_SYSTEM: &str = "/run/current-system";
 
 /// The paths of this machine on which the mounts depend.
 #[derive(Debug, Clone, Default)]

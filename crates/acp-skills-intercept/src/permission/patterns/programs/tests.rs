@@ -99,6 +99,14 @@ fn subcommands_and_strategies_are_not_hidden() {
         ("gh repo:*", "gh repo create .vscode -p evil/t --public -c", false),
         ("gh issue:*", "gh issue develop 3 -lc", false),
         ("gh issue:*", "gh issue develop 3 --checkout", false),
+        // There can be files with these names.
+        ("npm run:*", "npm run en? ./evil.sh", false),
+        ("yarn workspace:*", "yarn workspace web e[x]ec ./evil.sh", false),
+        ("gh pr:*", "gh pr checkou? 7", false),
+        ("gh pr:*", "gh pr {checkout,/} 7", false),
+        ("gh api:*", "gh api repos/{owner}/{repo} --jq '{a,b}'", true),
+        ("gh issue:*", "gh issue list --search 'is:open *'", true),
+        ("npm run:*", "npm run lint 'src/*'", true),
     ]);
 }
 

@@ -9,31 +9,39 @@ use skills_sources::{Address, LockFile, Updater};
 use super::super::{Known, Target, lock_error};
 use crate::{error::UsageError, output};
 
-/// Replaces the address of a source with one whose range contains the highest version. Returns the old address, or `None` if the range
-/// contains this version already. The range of a `--source` flag or in `projects` can't be changed here, so such a source stays as it
-/// is.
+/// The range of versions of a source.
+pub(super) enum Range {
+    /// The range contains the highest version, or can't be changed here.
+    Stays,
+    /// The range was left. Contains the old address.
+    Left(Address),
+    /// The versions of the source can't be read. The reason was printed.
+    Unknown,
+}
+
+/// Replaces the address of a source with one whose range contains the highest version. The range of a `--source` flag or in `projects`
+/// can't be changed here, so such a source stays as it is.
 ///
 /// # Errors
-/// Returns an error if the source can't be reached, or if the configuration also has the new address.
-pub(super) fn leave(
-    updater: &Updater,
-    target: &Target,
-    source: &mut Known,
-) -> anyhow::Result<Option<Address>> {
+/// Returns an error if the lock file can't be read, or if the configuration also has the new address.
+pub(super) fn leave(updater: &Updater, target: &Target, source: &mut Known) -> anyhow::Result<Range> {
     let plain = (!source.uses_configuration).then(|| updater.accessing(Arc::new(SourceAccess::default())));
     let updater = plain.as_ref().unwrap_or(updater);
     let lock = LockFile::read(&source.lock).map_err(lock_error)?;
     let newer = updater.beyond_range(&source.address, lock.get(source.address.as_str()));
-    let newer = newer.unwrap_or_else(|error| {
-        // The other sources can be updated. If this one still can't be reached, its fetch fails as well.
-        output::complain(&error.to_string(), Some(&error.hint()));
-        None
-    });
-    let Some(newer) = newer else { return Ok(None) };
+    let newer = match newer {
+        Ok(Some(newer)) => newer,
+        Ok(None) => return Ok(Range::Stays),
+        Err(error) => {
+            // The other sources can be updated.
+            output::complain(&error.to_string(), Some(&error.hint()));
+            return Ok(Range::Unknown);
+        }
+    };
     let (old, new) = (shown(source.address.as_str()), shown(newer.as_str()));
     if source.lock != target.lock() {
         output::note(&format!("`{old}` is not in the configuration file; use `--source {new}` instead"));
-        return Ok(None);
+        return Ok(Range::Stays);
     }
     let path = shown_path(&target.path);
     if target.is_in_projects(&source.address) {
@@ -41,7 +49,7 @@ pub(super) fn leave(
         output::note(&format!(
             "replace `{old}` with `{new}` in an editor, because `projects` in {path} contains it"
         ));
-        return Ok(None);
+        return Ok(Range::Stays);
     }
     if target.config.all_sources().any(|entry| entry.is_at(&newer)) {
         let hint = if target.is_in_projects(&newer) {
@@ -51,7 +59,7 @@ pub(super) fn leave(
         };
         return Err(UsageError::new(format!("`{new}` is already in {path}")).hint(hint).into());
     }
-    Ok(Some(std::mem::replace(&mut source.address, newer)))
+    Ok(Range::Left(std::mem::replace(&mut source.address, newer)))
 }
 
 /// Replaces the old address in the lock file and in the configuration file.
