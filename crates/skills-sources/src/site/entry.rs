@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use skills_core::{
     FileError, Remote, Scope, Skill, SkillName, Source, fetch,
@@ -13,6 +14,31 @@ use skills_core::{
 
 use crate::git::tree::MAX_SKILL_FILES;
 
+/// The characters that a URL must not contain ([RFC 3986](https://www.rfc-editor.org/rfc/rfc3986#section-2)).
+const NOT_IN_URLS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':')
+    .remove(b'?')
+    .remove(b'#')
+    .remove(b'[')
+    .remove(b']')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'%')
+    .remove(b'\'');
 /// The maximum length of a URL in bytes. Models see it.
 const MAX_URL_BYTES: usize = 2_048;
 /// The maximum number of characters of a refused URL in an error.
@@ -194,12 +220,7 @@ fn resolve(index: &str, reference: &str) -> Result<String, EntryError> {
     let url = fetch::resolve(index, reference).filter(|url| url.len() <= MAX_URL_BYTES);
     let url =
         url.ok_or_else(|| EntryError::UrlNotAllowed(shorten(reference, MAX_SHOWN_CHARS).into_owned()))?;
-    let encoded = |c: char| match c {
-        ':' | '?' | '#' | '[' | ']' | '@' | '!' | '$' | '&' | '\'' | '(' | ')' | '*' | '+' | ',' | ';'
-        | '=' | '%' => c.into(),
-        _ => fetch::percent_encoded(c.encode_utf8(&mut [0; 4])),
-    };
-    Ok(url.chars().map(encoded).collect())
+    Ok(utf8_percent_encode(&url, NOT_IN_URLS).to_string())
 }
 
 fn read_files(files: Vec<FileEntry>) -> Result<Vec<RemoteFile>, EntryError> {
