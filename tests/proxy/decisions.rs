@@ -1,6 +1,9 @@
 //! Changes of a source that the user must not miss: renamed skills, ranges of versions that are left, and declined changes.
 
-use std::fs;
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
 
 use serde_json::{Map, json};
 
@@ -15,6 +18,7 @@ crate::trials!(
     a_renamed_skill_is_not_lost,
     a_range_is_left_only_if_the_user_agrees,
     a_range_that_cannot_be_read_stops_no_other_source,
+    nothing_is_approved_if_stdout_is_closed,
     sources_of_projects_keep_their_decisions,
     a_source_of_a_team_is_removed_from_its_configuration_only,
     a_kept_version_with_another_content_is_replaced,
@@ -191,6 +195,21 @@ fn a_range_is_left_only_if_the_user_agrees() {
     home.printed(&["update", "--latest", "--yes"]);
     let config = fs::read_to_string(home.config()).expect("a file");
     assert!(config.contains("#^2.0") && !config.contains("#^1.0"), "{config}");
+}
+
+/// What is approved was shown before.
+fn nothing_is_approved_if_stdout_is_closed() {
+    let repository = three_skills();
+    let home = Home::new();
+    let source = repository.source("");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+    command.args(["add", &source, "--yes"]).envs(home.variables()).stdin(Stdio::null()).stdout(writer);
+    let output = command.output().expect("the program runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && errors.contains("nothing is approved"), "{errors}");
+    assert!(!home.config().exists());
 }
 
 /// The other sources are updated.

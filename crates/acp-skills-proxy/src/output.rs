@@ -39,17 +39,22 @@ pub(crate) fn print(text: &str) -> io::Result<bool> {
     write(&displayed(text))
 }
 
-/// Prints a text that may be long on stdout. It is not built in memory: `print` writes it piece by piece. If `asks` is true, the user
-/// is asked about it later; the text is then shown with the program in `PAGER`, if there is one and stdin and stdout are terminals.
-/// Returns false if the reader has closed the pipe.
+/// Prints a text that may be long on stdout, before it is approved. It is not built in memory: `print` writes it piece by piece. If
+/// `asks` is true, the user is asked about it later; the text is then shown with the program in `PAGER`, if there is one and stdin and
+/// stdout are terminals.
 ///
 /// # Errors
-/// Returns an error if stdout cannot be written.
-pub(crate) fn page(asks: bool, print: impl Fn(&mut dyn fmt::Write) -> fmt::Result) -> io::Result<bool> {
+/// Returns an error if stdout cannot be written, or if its reader has closed it.
+pub(crate) fn page(asks: bool, print: impl Fn(&mut dyn fmt::Write) -> fmt::Result) -> io::Result<()> {
     if asks && io::stdin().is_terminal() && io::stdout().is_terminal() && paged(&print) {
-        return Ok(true);
+        return Ok(());
     }
-    is_read(write_escaped(io::stdout().lock(), &print))
+    if !is_read(write_escaped(io::stdout().lock(), &print))? {
+        return Err(io::Error::other(
+            "nothing is approved, because stdout was closed before all of it was shown",
+        ));
+    }
+    Ok(())
 }
 
 /// Shows a text with the user's pager. Returns false if there is none, or if it fails.

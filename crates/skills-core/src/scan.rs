@@ -54,6 +54,7 @@ use crate::{
     activation::substitute::ARGUMENTS,
     files::{FileError, SKILL_FILE_NAMES, SkillFiles, content::SNIFF_BYTES, every::Kind},
     frontmatter::{ParseContext, parse},
+    text::sanitize,
 };
 
 /// The name of a skill whose `SKILL.md` has none. The scan doesn't know the name of the directory.
@@ -326,6 +327,9 @@ fn scan_frontmatter(path: &str, text: &str, paths: &str, findings: &mut Findings
         values.push((key, texts));
     }
     for (key, mut texts) in values {
+        // The catalog has no invisible characters, so they don't keep letters apart.
+        let clean: Vec<_> = texts.iter().map(|text| sanitize(text)).collect();
+        texts.extend(clean.iter().map(String::as_str));
         texts.retain(|text| !header.contains(*text));
         let is_key = |line: &str| line.trim_start().trim_start_matches(['"', '\'']).starts_with(key);
         findings.add_decoded(path, header.lines().position(is_key).unwrap_or(0) + 1, &texts.join("\n"));
