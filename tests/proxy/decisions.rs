@@ -197,7 +197,7 @@ fn a_range_is_left_only_if_the_user_agrees() {
     assert!(config.contains("#^2.0") && !config.contains("#^1.0"), "{config}");
 }
 
-/// What is approved was shown before.
+/// Everything is shown before it is approved.
 fn nothing_is_approved_if_stdout_is_closed() {
     let repository = three_skills();
     let home = Home::new();

@@ -67,7 +67,9 @@ impl Bwrap {
             }
         }
         bwrap.launcher = Vec::new();
-        bwrap.probe().map_err(|error| bwrap.too_old().unwrap_or(error))?;
+        // Look at the version only now, because some distributions add the missing features to old versions.
+        let too_old = || version::too_old(&bwrap.host.bwrap).map(SandboxError::TooOld);
+        bwrap.probe().map_err(|error| too_old().unwrap_or(error))?;
         Ok(bwrap)
     }
 
@@ -224,15 +226,6 @@ impl Bwrap {
             None => Ok(()),
             Some(line) => Err(SandboxError::NotConfined(line)),
         }
-    }
-
-    /// Returns an error if the version is too old. Called only after the probe has failed, because some distributions add
-    /// the missing features to old versions.
-    fn too_old(&self) -> Option<SandboxError> {
-        let mut command = std::process::Command::new(&self.host.bwrap);
-        let output = command.arg("--version").stdin(Stdio::null()).output().ok()?;
-        let version = String::from_utf8(output.stdout).ok()?.trim().strip_prefix("bubblewrap ")?.to_owned();
-        version::is_old(&version).then_some(SandboxError::TooOld(version))
     }
 
     fn run_inside(&self, program: &str, arg: &str, mounts: Vec<OsString>) -> io::Result<Output> {
