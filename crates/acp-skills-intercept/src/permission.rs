@@ -114,6 +114,12 @@ fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<
             None,
             &session.workspace,
         );
+        let is_elsewhere = session.shell.has_moved() && call.input.is_some_and(patterns::is_in_shell);
+        if is_elsewhere && said == Match::Inside {
+            let all = declared(by_user).filter(|pattern| patterns::is_for_all(pattern));
+            let name = call.name.as_deref();
+            return patterns::match_call(all, name, call.input, None, &session.workspace).max(Match::Unsure);
+        }
         let Some(resolved) = resolved.filter(|_| path.is_some()) else { return said };
         let real = resolved.path.as_deref().and_then(std::path::Path::to_str).map_or(Match::Unsure, |path| {
             let name = call.name.as_deref();

@@ -17,6 +17,7 @@
 //! | `decisions` | decisions about requests for permission, for the user |
 //! | `listed` | the unapproved skills that the user was shown |
 //! | `server_calls` | the calls of tools of MCP servers that the user has allowed |
+//! | `shell` | the directory of the agent's shell |
 //! | `claims` | whether the agent can be trusted when it claims that a call is ours |
 //!
 //! Since the agent's id is not known before the response to `session/new`, the proxy uses an additional key.
@@ -34,6 +35,7 @@ pub(crate) mod menu;
 mod options;
 pub(crate) mod server;
 pub(crate) mod server_calls;
+mod shell;
 mod switches;
 pub(crate) mod tools;
 mod turn_input;
@@ -59,6 +61,7 @@ pub(crate) use self::{
     options::Options,
     server::SessionServer,
     server_calls::ServerCalls,
+    shell::Shell,
     switches::Switches,
     turns::Turns,
     usage::{UsageChange, has_fallen},
@@ -80,6 +83,8 @@ pub(crate) struct Session {
     pub(crate) switches: Switches,
     /// The skills that join when a file comes up.
     pub(crate) awaited: Awaited,
+    /// The directory of the agent's shell.
+    pub(crate) shell: Shell,
     /// The skills server.
     pub(crate) server: SessionServer,
     /// The way in which the model uses skills if it does not have the skill tools.
@@ -129,6 +134,7 @@ impl Session {
             skills: SkillSet::default(),
             switches: Switches::default(),
             awaited: Awaited::default(),
+            shell: Shell::default(),
             server: SessionServer::default(),
             without_tools: Guide::Files,
             briefing: Briefing::default(),

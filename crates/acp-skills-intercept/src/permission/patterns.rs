@@ -38,6 +38,17 @@ pub(super) enum Match {
     Inside,
 }
 
+/// Returns true if a pattern allows every call of a tool.
+pub(super) fn is_for_all(pattern: &str) -> bool {
+    let argument = pattern.trim().split_once('(').and_then(|(_, argument)| argument.strip_suffix(')'));
+    argument.is_none_or(|argument| matches!(argument.trim(), "" | ":*" | "*" | "**"))
+}
+
+/// Returns true if an input has a command that runs in the directory of the agent's shell.
+pub(super) fn is_in_shell(input: Node<'_>) -> bool {
+    input.get("command").is_some() && !commands::names_directory(input)
+}
+
 /// Matches a call of the tool `name` with `patterns`. If `real` is given, it replaces the path in the input, because it is the
 /// target of that path.
 pub(super) fn match_call<'p>(

@@ -24,6 +24,13 @@ const DIRECTORIES: [&str; 5] = ["cwd", "dir", "directory", "workdir", "working_d
 /// Characters of the shell that combine commands, substitute text, or redirect to files.
 const STEERS: [char; 14] = [';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\'];
 
+/// Returns true if an input names the directory of its command.
+pub(super) fn names_directory(input: Node<'_>) -> bool {
+    DIRECTORIES.iter().any(|name| {
+        input.get(name).and_then(|dir| dir.as_str()).is_some_and(|dir| !matches!(&*dir, "" | "."))
+    })
+}
+
 /// Matches the command in `input` with the argument of a pattern.
 pub(super) fn match_command(pattern: &str, input: Node<'_>, cwd: Option<&Path>) -> Match {
     // With a path in the input, we can't tell whether the tool is going to run the command or use the path.

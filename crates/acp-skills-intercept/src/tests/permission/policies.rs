@@ -53,6 +53,30 @@ fn policies() {
     }
 }
 
+/// Claude keeps the directory of its shell between commands, and doesn't ask before `cd`. In another directory, git reads other settings.
+#[test]
+fn commands_are_asked_about_if_the_shell_has_moved() {
+    let git = call("Bash", &json!({ "command": "git status" }));
+    let here = call("Bash", &json!({ "command": "git status", "cwd": "/project" }));
+    let read = call("Read", &json!({ "file_path": "/project/a" }));
+    for (skill, call, moved) in
+        [("git", &git, "asked"), ("git", &here, "proceed_once"), ("git", &read, "proceed_once")]
+    {
+        let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
+        invoke(&mut fixture, skill);
+        for (command, expected) in
+            [("ls", "proceed_once"), ("cd vendor", moved), ("cd /project", "proceed_once")]
+        {
+            let update = json!({
+                "sessionUpdate": "tool_call_update", "toolCallId": "shell", "rawInput": { "command": command },
+            });
+            fixture.update("s", &update);
+            let found = ask(&mut fixture, call, None);
+            assert_eq!(outcome(&found), expected, "{command} {call}");
+        }
+    }
+}
+
 /// A file that the client attached as text can begin with the name of a skill. The user did not choose that skill.
 #[test]
 fn a_skill_that_a_file_may_have_invoked_has_no_rights() {
