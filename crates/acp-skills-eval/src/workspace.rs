@@ -114,8 +114,8 @@ impl Workspace {
     /// Opens the last iteration in `root` to resume it. If there is none, a new one is created.
     ///
     /// # Errors
-    /// Returns [`EvaluationError::Link`] if `root` is a symbolic link, [`EvaluationError::Resume`] if the iteration has another skill, other cases, other agents or other options, and
-    /// [`EvaluationError::Unreadable`] if it can't be read.
+    /// Returns [`EvaluationError::Link`] if `root` is a symbolic link, [`EvaluationError::Resume`] if the iteration has another skill, other
+    /// cases, other agents or other options, and [`EvaluationError::Unreadable`] if it can't be read.
     pub fn resume(root: &Path, evaluation: &Evaluation) -> Result<Self, EvaluationError> {
         let root = &canonical_root(root)?;
         let last = if root.exists() { iterations(root)?.last().copied() } else { None };

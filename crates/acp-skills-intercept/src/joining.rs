@@ -18,9 +18,8 @@ impl Session {
         }
     }
 
-    /// Handles the files that a tool call names as its locations, and the directory of the agent's shell.
+    /// Handles the files that a tool call names as its locations.
     pub(crate) fn call_touches(&mut self, call: Node<'_>, actions: &mut Actions) {
-        self.shell.runs(call.get("rawInput"), &self.workspace);
         if self.awaits_files() {
             self.files_came_up(&mentions::in_call(call), actions);
         }

@@ -91,7 +91,14 @@ fn declared(session: &Session, name: &str, input: Option<Node<'_>>, by_user: boo
     if patterns.peek().is_none() {
         return Declared::Unknown;
     }
-    match patterns::match_call(patterns, Some(name), input, None, &session.workspace) {
+    match patterns::match_call(
+        patterns,
+        Some(name),
+        input,
+        None,
+        &session.workspace,
+        session.shell.has_moved(),
+    ) {
         Match::Inside => Declared::Inside,
         Match::Unsure => Declared::Unknown,
         Match::Outside => Declared::Outside,
@@ -106,6 +113,7 @@ fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<
     }
     // If the path is a link, it may point to a different directory. So we make sure that both the path and its target match.
     let path = call.input.and_then(only_path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
+    let has_moved = session.shell.has_moved();
     let matched = |by_user| {
         let said = patterns::match_call(
             declared(by_user),
@@ -113,17 +121,19 @@ fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<
             call.input,
             None,
             &session.workspace,
+            has_moved,
         );
-        let is_elsewhere = session.shell.has_moved() && call.input.is_some_and(patterns::is_in_shell);
-        if is_elsewhere && said == Match::Inside {
-            let all = declared(by_user).filter(|pattern| patterns::is_for_all(pattern));
-            let name = call.name.as_deref();
-            return patterns::match_call(all, name, call.input, None, &session.workspace).max(Match::Unsure);
-        }
         let Some(resolved) = resolved.filter(|_| path.is_some()) else { return said };
         let real = resolved.path.as_deref().and_then(std::path::Path::to_str).map_or(Match::Unsure, |path| {
             let name = call.name.as_deref();
-            patterns::match_call(declared(by_user), name, call.input, Some(path), &resolved.workspace)
+            patterns::match_call(
+                declared(by_user),
+                name,
+                call.input,
+                Some(path),
+                &resolved.workspace,
+                has_moved,
+            )
         });
         if real == said { said } else { Match::Unsure }
     };

@@ -5,7 +5,7 @@
 use acp_skills_wire::{Message, Node};
 
 use crate::{
-    Interceptor,
+    Interceptor, ToolPolicy,
     call_titles::Shape,
     outputs::{Actions, Pass},
 };
@@ -128,6 +128,9 @@ impl Interceptor {
         };
         if let Some(session) = self.sessions.get(key) {
             session.call_touches(update, actions);
+            if self.policy.tool_policy == ToolPolicy::Approval {
+                session.shell.runs(update.get("rawInput"), &session.workspace);
+            }
             session.compaction.call_updated();
         }
         let Some(id) = update.str("toolCallId") else { return Pass::Untouched };

@@ -284,10 +284,9 @@ impl Skill {
     }
 
     /// Returns a text that identifies the skill: its name, where it comes from and, if its files have to be approved, their approved
-    /// version. For a virtual skill, also its instructions and `allowed-tools`, because each project of a configuration can have another one of the
-    /// same name.
-    /// Stored skills of the user keep their identity when they are edited, unless their `allowed-tools` change: otherwise, a model that
-    /// may edit the file could give itself more rights.
+    /// version. For a virtual skill, also its instructions and `allowed-tools`, because each project of a configuration can have another
+    /// one of the same name. Stored skills of the user keep their identity when they are edited, unless their `allowed-tools` change:
+    /// otherwise, a model that may edit the file could give itself more rights.
     pub fn identity(&self) -> String {
         let version = match &self.source {
             Source::Stored(Stored { guard: Some(guard), .. }) => guard.key().into(),

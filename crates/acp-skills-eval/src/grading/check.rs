@@ -72,7 +72,8 @@ fn open(directory: &Path, file: &str) -> io::Result<(u64, String)> {
     Ok((metadata.len(), String::from_utf8_lossy(&dir.read(file)?).into_owned()))
 }
 
-/// Runs a command. Returns the first part of its output. All processes that it starts end with it, or if the future is dropped.
+/// Runs a command. Returns the first part of its output. The processes that it started are killed when it has ended, or if the future is
+/// dropped.
 async fn output(mut command: Command) -> io::Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut group = ProcessGroup::spawn(command, None)?;

@@ -38,28 +38,21 @@ pub(super) enum Match {
     Inside,
 }
 
-/// Returns true if a pattern allows every call of a tool.
-pub(super) fn is_for_all(pattern: &str) -> bool {
-    let argument = pattern.trim().split_once('(').and_then(|(_, argument)| argument.strip_suffix(')'));
-    argument.is_none_or(|argument| matches!(argument.trim(), "" | ":*" | "*" | "**"))
-}
-
-/// Returns true if an input has a command that runs in the directory of the agent's shell.
-pub(super) fn is_in_shell(input: Node<'_>) -> bool {
-    input.get("command").is_some() && !commands::names_directory(input)
-}
-
 /// Matches a call of the tool `name` with `patterns`. If `real` is given, it replaces the path in the input, because it is the
-/// target of that path.
+/// target of that path. `has_moved` is true if the agent's shell may be in another directory than the session.
 pub(super) fn match_call<'p>(
     patterns: impl Iterator<Item = &'p str>,
     name: Option<&str>,
     input: Option<Node<'_>>,
     real: Option<&str>,
     workspace: &Workspace,
+    has_moved: bool,
 ) -> Match {
     let Some(name) = name else { return Match::Unsure };
-    patterns.map(|pattern| one(pattern.trim(), name, input, real, workspace)).max().unwrap_or(Match::Outside)
+    patterns
+        .map(|pattern| one(pattern.trim(), name, input, real, workspace, has_moved))
+        .max()
+        .unwrap_or(Match::Outside)
 }
 
 fn one(
@@ -68,6 +61,7 @@ fn one(
     input: Option<Node<'_>>,
     real: Option<&str>,
     workspace: &Workspace,
+    has_moved: bool,
 ) -> Match {
     let (tool, argument) = match pattern.split_once('(') {
         Some((tool, argument)) => match argument.strip_suffix(')') {
@@ -92,7 +86,7 @@ fn one(
         return domains(domain, input);
     }
     if input.get("command").is_some() {
-        return commands::match_command(argument, input, workspace.cwd.as_deref());
+        return commands::match_command(argument, input, workspace.cwd.as_deref(), has_moved);
     }
     let path = real.map(str::to_owned).or_else(|| only_path(input));
     let pattern = if is_any { "**" } else { argument };
@@ -340,18 +334,29 @@ mod tests {
             ("Bash(git", "Bash", r#"{"command":"git"}"#, Unsure),
         ] {
             let node = Node::parse(input.as_bytes());
-            let found = match_call([pattern].into_iter(), Some(name), node, None, &Workspace::of("/project"));
+            let found =
+                match_call([pattern].into_iter(), Some(name), node, None, &Workspace::of("/project"), false);
             assert_eq!(found, expected, "{pattern} {name} {input}");
         }
-        assert_eq!(match_call(["Read"].into_iter(), None, None, None, &Workspace::default()), Unsure);
+        assert_eq!(match_call(["Read"].into_iter(), None, None, None, &Workspace::default(), false), Unsure);
         let without_input =
-            match_call(["Edit(**)"].into_iter(), Some("Edit"), None, None, &Workspace::default());
+            match_call(["Edit(**)"].into_iter(), Some("Edit"), None, None, &Workspace::default(), false);
         assert_eq!(without_input, Unsure);
         assert_eq!(
-            match_call(["Read", "Write"].into_iter(), Some("Write"), None, None, &Workspace::default()),
+            match_call(
+                ["Read", "Write"].into_iter(),
+                Some("Write"),
+                None,
+                None,
+                &Workspace::default(),
+                false
+            ),
             Inside
         );
-        assert_eq!(match_call(std::iter::empty(), Some("Write"), None, None, &Workspace::default()), Outside);
+        assert_eq!(
+            match_call(std::iter::empty(), Some("Write"), None, None, &Workspace::default(), false),
+            Outside
+        );
     }
 
     #[test]
@@ -361,8 +366,14 @@ mod tests {
             let close = close.repeat(100_000);
             let input = format!(r#"{{"file_path":"src/a","x":{open}1{close}}}"#);
             let node = Node::parse(input.as_bytes());
-            let found =
-                match_call(["Edit(src/**)"].into_iter(), Some("Edit"), node, None, &Workspace::default());
+            let found = match_call(
+                ["Edit(src/**)"].into_iter(),
+                Some("Edit"),
+                node,
+                None,
+                &Workspace::default(),
+                false,
+            );
             assert_ne!(found, Match::Inside);
         }
     }

@@ -20,8 +20,8 @@ pub(super) type AskedAbout = (Option<PathBuf>, String);
 pub(super) struct Forms {
     /// Guards the client, if it shows forms to the user. No other lock is taken while it is held.
     client: Mutex<Option<Peer<RoleServer>>>,
-    /// Guards the tools of servers that the user has allowed for the session: the identity of the skill and the name of the tool. No
-    /// other lock is taken while it is held.
+    /// Guards the tools of servers that the user has allowed: the identity of the skill with the directories of the session, and the name of
+    /// the tool. No other lock is taken while it is held.
     allowed: Mutex<HashSet<(String, String)>>,
 }
 
@@ -39,8 +39,8 @@ impl Forms {
         self.client.lock().clone()
     }
 
-    /// Remembers that the user has allowed all calls of a tool. `skill` is the [identity](skills_core::Skill::identity) of the skill,
-    /// because another skill can get its name.
+    /// Remembers that the user has allowed all calls of a tool. `skill` is the [identity](skills_core::Skill::identity) of the skill with
+    /// the directories of the session, because another skill can get its name.
     pub(super) fn allow_always(&self, skill: String, tool: String) {
         self.allowed.lock().insert((skill, tool));
     }

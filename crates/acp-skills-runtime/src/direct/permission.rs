@@ -4,8 +4,6 @@
 //! calls later, so the client's own question does not replace ours. The user answers in a form of the client. Without forms, calls
 //! that need the user are refused.
 
-use std::sync::Arc;
-
 use acp_skills_intercept::{
     Effect, SessionKey, UserAnswer, UserQuestion,
     events::{Decision, EventKind},
@@ -95,13 +93,12 @@ async fn ask(
     }
 }
 
-/// Returns the identity of the skill that has this name in a session now, and of its MCP server. Empty if there is none. Each project of a
-/// configuration can have another server for the same skill, and a server can be a program of the working directory.
+/// Returns the identity of the skill that has this name in a session now, and the directories of the session. Empty if there is no such
+/// skill. In other directories, a configuration can have another server for it, and a relative path leads to another program.
 fn identity(sessions: &Sessions, session: &Session, skill: &str) -> String {
     let skills = session.handler.skills();
     let Some(skill) = skills.get(skill) else { return String::new() };
-    let server = skill.provider.as_ref().map(|provider| Arc::as_ptr(provider).addr());
-    format!("{} {server:?} {:?}", skill.identity(), sessions.workspace(session))
+    format!("{} {:?}", skill.identity(), sessions.workspace(session))
 }
 
 /// Returns the form about a call.

@@ -219,8 +219,10 @@ impl<'r> Findings<'r> {
         let mut decoded = Self::new(self.rules);
         super::scan_all(path, text, &mut decoded);
         for finding in decoded.found {
-            let facts = |found: &Finding| [&found.code, &found.file, &found.excerpt].map(String::clone);
-            let is_new = !self.found.iter().any(|other| facts(other) == facts(&finding));
+            let Finding { code, file, excerpt, .. } = &finding;
+            let is_same =
+                |other: &Finding| (&other.code, &other.file, &other.excerpt) == (code, file, excerpt);
+            let is_new = !self.found.iter().any(is_same);
             if is_new && self.found.len() < MAX_FINDINGS {
                 self.found.push(Finding { line: number_of(line), ..finding });
             } else {

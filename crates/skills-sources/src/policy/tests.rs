@@ -107,6 +107,14 @@ fn other_repositories_do_not_match() {
     );
 }
 
+/// git doesn't decode a path that is relative to the home directory.
+#[test]
+fn a_relative_path_is_not_decoded() {
+    let pattern = "acme@git.example:skills/*";
+    allows(pattern, &["acme@git.example:skills/x"]);
+    refuses(pattern, &["acme@git.example:sk%69lls/x"]);
+}
+
 #[test]
 fn references_and_directories_narrow_a_pattern() {
     allows(

@@ -198,13 +198,15 @@ fn an_index_is_limited() {
     assert!(many.skills().skipped()[0].diagnostics[0].message.contains("more than 5000 files"));
     // The `SKILL.md` doesn't count.
     assert_eq!(files(10, 5_000).unwrap().skills().len(), 10);
-    let bases = |length: usize| {
+    let bases = |count: usize| {
         let skill = |number| serde_json::json!({ "name": number, "description": "d", "files": ["SKILL.md"] });
-        let skills: Vec<_> = (0..2_000).map(|number| skill(format!("s{number}"))).collect();
-        let base = format!("https://example.com/{}/", "a".repeat(length));
+        let skills: Vec<_> = (0..count).map(|number| skill(format!("s{number}"))).collect();
+        let base = format!("https://example.com/{}/", "a".repeat(1_900));
         RemoteIndex::parse(&serde_json::json!({ "baseUrl": base, "skills": skills }).to_string(), url)
     };
-    assert_eq!(bases(1_900).unwrap().skills().len(), 2_000);
+    assert_eq!(bases(2_000).unwrap().skills().len(), 2_000);
+    let error = bases(2_500).unwrap_err().to_string();
+    assert!(error.contains("URLs of more than 8 MiB"), "{error}");
     let error = files(11, 5_000).unwrap_err().to_string();
     assert!(error.contains("more than 50000 files"), "{error}");
 }

@@ -24,21 +24,22 @@ const DIRECTORIES: [&str; 5] = ["cwd", "dir", "directory", "workdir", "working_d
 /// Characters of the shell that combine commands, substitute text, or redirect to files.
 const STEERS: [char; 14] = [';', '&', '|', '`', '$', '<', '>', '(', ')', '{', '}', '\n', '\r', '\\'];
 
-/// Returns true if an input names the directory of its command.
-pub(super) fn names_directory(input: Node<'_>) -> bool {
+/// Returns true if an input names the directory of its command, so that the directory of the agent's shell doesn't matter.
+fn names_directory(input: Node<'_>) -> bool {
     DIRECTORIES.iter().any(|name| {
         input.get(name).and_then(|dir| dir.as_str()).is_some_and(|dir| !matches!(&*dir, "" | "."))
     })
 }
 
-/// Matches the command in `input` with the argument of a pattern.
-pub(super) fn match_command(pattern: &str, input: Node<'_>, cwd: Option<&Path>) -> Match {
+/// Matches the command in `input` with the argument of a pattern. `has_moved` is true if the agent's shell may be in another directory than
+/// `cwd`.
+pub(super) fn match_command(pattern: &str, input: Node<'_>, cwd: Option<&Path>, has_moved: bool) -> Match {
     // With a path in the input, we can't tell whether the tool is going to run the command or use the path.
     if has_path(input) {
         return Match::Unsure;
     }
     match text(input).map_or(Match::Unsure, |command| one(pattern, &command)) {
-        Match::Inside if !is_all(input, cwd) => Match::Unsure,
+        Match::Inside if !is_all(input, cwd) || has_moved && !names_directory(input) => Match::Unsure,
         result => result,
     }
 }
@@ -127,7 +128,21 @@ mod tests {
             (r#"{"command":{}}"#, Match::Unsure),
         ] {
             let node = Node::parse(input.as_bytes()).unwrap();
-            assert_eq!(match_command("ls:*", node, Some(Path::new("/project"))), expected, "{input}");
+            assert_eq!(match_command("ls:*", node, Some(Path::new("/project")), false), expected, "{input}");
+        }
+    }
+
+    /// Only a directory in the input says where the command runs.
+    #[test]
+    fn a_shell_that_has_moved_makes_commands_uncertain() {
+        for (input, expected) in [
+            (r#"{"command":"ls"}"#, Match::Unsure),
+            (r#"{"command":"ls","workdir":"."}"#, Match::Unsure),
+            (r#"{"command":"ls","cwd":"/project"}"#, Match::Inside),
+            (r#"{"command":"rm x"}"#, Match::Outside),
+        ] {
+            let node = Node::parse(input.as_bytes()).unwrap();
+            assert_eq!(match_command("ls:*", node, Some(Path::new("/project")), true), expected, "{input}");
         }
     }
 }

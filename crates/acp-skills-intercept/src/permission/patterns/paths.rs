@@ -128,7 +128,8 @@ mod tests {
         ] {
             let input = serde_json::json!({ "file_path": path }).to_string();
             let node = Node::parse(input.as_bytes());
-            let found = match_call([pattern].into_iter(), Some("Edit"), node, None, &Workspace::of(cwd));
+            let found =
+                match_call([pattern].into_iter(), Some("Edit"), node, None, &Workspace::of(cwd), false);
             assert_eq!(found, expected, "{pattern} {path} {cwd}");
         }
     }
@@ -137,7 +138,8 @@ mod tests {
     fn the_target_of_a_path_is_matched() {
         let input = Node::parse(br#"{"file_path":"src/link/passwd"}"#);
         let workspace = Workspace::of("/project");
-        let real = |path| match_call(["Edit(src/**)"].into_iter(), Some("Edit"), input, path, &workspace);
+        let real =
+            |path| match_call(["Edit(src/**)"].into_iter(), Some("Edit"), input, path, &workspace, false);
         assert_eq!(real(None), Match::Inside);
         assert_eq!(real(Some("/etc/passwd")), Match::Outside);
         assert_eq!(real(Some("/project/src/other/passwd")), Match::Inside);

@@ -112,6 +112,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let filters = [target.filter().map_err(invalid)?, filter(&entry).map_err(invalid)?];
     // If we can't edit the file, fail here, before the source is fetched.
     add(&target.text)?;
+    note_unused([&*target.lock()].into_iter())?;
     let updater = fetching_updater(&common, &fetch, &target)?;
     let updater = if verify.is_some() { updater.verifying() } else { updater };
     let mut offer = {
@@ -157,10 +158,9 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
             findings: &findings,
         };
         output::print_json(&report)?;
-    } else if approved {
-        output::print(&format!("Added to {path} and approved in {}.\n", shown_path(&target.lock())))?;
     } else {
-        output::print("Nothing was added.\n")?;
+        let added = format!("Added to {path} and approved in {}.\n", shown_path(&target.lock()));
+        output::print(if approved { &added } else { "Nothing was added.\n" })?;
     }
     Ok(ExitCode::from(u8::from(!approved && (!common.json || approval.yes))))
 }
@@ -168,7 +168,6 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
 /// Returns a note if the lock file has an entry for a source that is not in the configuration. Another configuration file in the same
 /// directory may use it.
 fn replaced(target: &Target, address: &Address) -> anyhow::Result<Option<String>> {
-    note_unused([&*target.lock()].into_iter())?;
     let lock = LockFile::read(&target.lock()).map_err(lock_error)?;
     let Some(pinned) = lock.get(address.as_str()) else { return Ok(None) };
     let count = pinned.decisions().pinned.len();

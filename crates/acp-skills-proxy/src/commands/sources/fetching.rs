@@ -73,19 +73,19 @@ pub(super) type Fetched = (usize, Result<Latest, SourceError>);
 /// Compares sources on background threads, several at a time. Returns each with its number as soon as it has arrived. If this process
 /// ends before, the remaining fetches end with it.
 pub(super) fn start(updater: &Arc<Updater>, fetches: &Arc<Vec<Fetch>>) -> Receiver<Fetched> {
-    let to = |sender: SyncSender<Fetched>| -> Work {
+    let work_for = |sender: SyncSender<Fetched>| -> Work {
         let (updater, fetches) = (Arc::clone(updater), Arc::clone(fetches));
         Arc::new(move |number: usize| sender.send((number, fetches[number].run(&updater))).is_ok())
     };
     let count = fetches.len();
     // A source waits until it is taken, because its texts can be large.
     let (sender, receiver) = mpsc::sync_channel(0);
-    if on_threads(count, PARALLEL_FETCHES, &to(sender)).is_ok() {
+    if on_threads(count, PARALLEL_FETCHES, &work_for(sender)).is_ok() {
         return receiver;
     }
-    // We can't start a thread, so fetch on this one, which takes the sources later.
+    // We can't start a thread, so fetch all sources on this one before the first is taken.
     let (sender, receiver) = mpsc::sync_channel(count);
-    let work = to(sender);
+    let work = work_for(sender);
     let _ = (0..count).all(|number| work(number));
     receiver
 }
