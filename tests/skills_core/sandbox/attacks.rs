@@ -101,7 +101,7 @@ fn mounts(skill: &Path, outside: &Path) {
             write(&Path::new("/proc/self/root").join(path.strip_prefix("/").unwrap()))
         });
     }
-    // bubblewrap's own process 1 has a directory of the host for a moment, too short for this script to notice it reliably.
+    // Look at the name of process 1, because bubblewrap closes its directory of the host before this script can notice it reliably.
     attempt("process 1 is bubblewrap", || {
         let name = fs::read_to_string("/proc/1/comm")?;
         if name == "bwrap\n" { Ok(()) } else { Err(io::Error::other(name)) }

@@ -68,7 +68,7 @@ pub(super) fn run(args: CasesArgs) -> anyhow::Result<ExitCode> {
             output::print(&format!("Kept {}\n", path.display()))?;
         } else if !what.starts_with("0 ") {
             let text = format!("{value:#}\n");
-            // Otherwise, `evals` would only be readable by its owner. If this fails, so does writing the file.
+            // Create `evals` here, because `write` would create it for its owner only. If this fails, `write` reports it.
             let _ = fs::create_dir_all(path.parent().unwrap_or(&path));
             file.write(&text).map_err(|error| UsageError::at("cannot write", &path, error))?;
             output::print(&format!("Drafted {what} in {}\n", path.display()))?;

@@ -173,8 +173,8 @@ impl Bwrap {
         // after its parent. If bubblewrap were killed in between, our signals could not reach the script. With or without this option,
         // the terminal is not available to the script.
         //
-        // With `--as-pid-1`, bubblewrap leaves no process inside. Its own process 1 would have a descriptor of the host's `/proc` until
-        // shortly after it starts the script, and the script could use the descriptor to reach the file system of the host.
+        // Without `--as-pid-1`, a process of bubblewrap is process 1. It keeps a descriptor of the host's `/proc` until shortly after it
+        // has started the script, and the script could reach the file system of the host through this descriptor.
         let options = ["--die-with-parent", "--as-pid-1", "--"].map(Into::into);
         options.into_iter().chain(self.launcher.iter().cloned())
     }
