@@ -186,7 +186,8 @@ pub(crate) fn serve(stream: TcpStream, state: &Mutex<State>) {
             }
             None => String::new(),
         };
-        let status = if mode == "down" { "503 Unavailable" } else { "200 OK" };
+        let is_down = mode == "down" || (mode == "is back after initialize" && method == "initialize");
+        let status = if is_down { "503 Unavailable" } else { "200 OK" };
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nMcp-Session-Id: s1\r\nContent-Length: {}\r\n\r\n",
             answer.len()

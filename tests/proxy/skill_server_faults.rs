@@ -89,6 +89,8 @@ fn broken_servers_cost_their_own_skills_only() {
         ("endless", "its list does not end"),
         ("repeats", "its list does not end"),
         ("down", "server returned status 503"),
+        // The next request is `server/discover`, and the answer says nothing about skills.
+        ("is back after initialize", "server returned status 503"),
     ] {
         let skills = Skills::review();
         let server = Server::with_refunds();

@@ -256,9 +256,6 @@ impl Shared {
             Err(ServerError::NoSkills) => return self.without_skills().await,
             Err(error) => return self.failed(&error, false).await,
         };
-        if !connection.offers_skills() {
-            return self.without_skills().await;
-        }
         self.connection.send_replace(Some(Arc::clone(&connection)));
         let connected_at = Instant::now();
         let was_stable = || connected_at.elapsed() >= STABLE;
@@ -295,11 +292,17 @@ impl Shared {
         };
         let first = match start(Start::Session).await {
             Ok(connection) if connection.offers_skills() => return Ok(connection),
-            Ok(_) => None,
-            Err(error @ (ServerError::Refused { .. } | ServerError::Http(_))) => Some(error),
+            Ok(_) => ServerError::NoSkills,
+            Err(error @ (ServerError::Refused { .. } | ServerError::Http(_))) => error,
             Err(error) => return Err(error),
         };
-        start(Start::Stateless).await.map_err(|_| first.unwrap_or(ServerError::NoSkills))
+        match (start(Start::Stateless).await, first) {
+            (Ok(connection), _) if connection.offers_skills() => Ok(connection),
+            // The server understands only requests without a session, and has no skills.
+            (Ok(_), ServerError::Refused { .. }) => Err(ServerError::NoSkills),
+            // If the first request has failed, the server may just be starting, and its skills must not be lost.
+            (_, first) => Err(first),
+        }
     }
 
     async fn without_skills(self: &Arc<Self>) -> End {
