@@ -132,15 +132,15 @@ impl Session {
 
     /// Remembers that text from the proxy was replayed. If this contains the catalog, the model knows the skills.
     /// `ours` should be given without marks.
-    fn was_briefed(&mut self, ours: &str, agent: &AgentFacts, policy: &Policy) {
+    fn was_briefed(&mut self, ours: &[String], agent: &AgentFacts, policy: &Policy) {
         let in_prompt = placement::choose(policy.catalog_in, agent) == Placement::Prompt;
-        if !in_prompt || self.briefing.guide().is_some() {
+        if !in_prompt || self.briefing.guide().is_some() || !self.briefing.may_compare(ours.len()) {
             return;
         }
         // The earlier run could have used a different guide from the one we would send now, so we try all of them.
         for guide in [self.guide(), Guide::Tools, Guide::Files, Guide::Prompts] {
-            let list = placement::list(&self.skills, &policy.catalog, guide);
-            if list.is_some_and(|list| has_words(ours, &list)) {
+            let Some(list) = placement::list(&self.skills, &policy.catalog, guide) else { continue };
+            if let Some(ours) = ours.iter().find(|ours| has_words(ours, &list)) {
                 self.briefing.note_paths(ours);
                 return self.briefing.set_known(guide, &self.skills);
             }
@@ -168,9 +168,7 @@ impl Interceptor {
     /// without their marks. `clean` is the rest of the message, which the client sees.
     pub(crate) fn replayed(&mut self, id: &str, ours: &[String], clean: &str) {
         let Some(session) = self.sessions.find(id) else { return };
-        for ours in ours {
-            session.was_briefed(ours, &self.agent, &self.policy);
-        }
+        session.was_briefed(ours, &self.agent, &self.policy);
         session.first_words.replayed(!ours.is_empty(), clean);
     }
 }

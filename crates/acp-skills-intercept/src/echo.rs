@@ -8,6 +8,10 @@ use acp_skills_wire::{Edit, Message, Node};
 
 use crate::{Interceptor, commands::agents, outputs::Pass, strip::Stream, updates::ChunkKind};
 
+/// The maximum number of blocks of a message. A message with more blocks is forwarded as it is, because each block needs many times its
+/// size in memory.
+const MAX_BLOCKS: usize = 65_536;
+
 /// A message without the injected text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Restored {
@@ -100,6 +104,9 @@ impl Interceptor {
     /// Removes the injected text from a whole message of the user that the agent repeats, or of another session.
     pub(crate) fn whole_message(&mut self, message: &Message<'_>, update: Node<'_>, kind: ChunkKind) -> Pass {
         let Some(content) = update.get("content").filter(Node::is_array) else { return Pass::Untouched };
+        if content.elements().nth(MAX_BLOCKS).is_some() {
+            return Pass::Untouched;
+        }
         let mut restored = Restored::read(content);
         if let Some(id) = message.session_id().filter(|_| kind == ChunkKind::User) {
             self.replayed(&id, &restored.ours, &restored.clean);

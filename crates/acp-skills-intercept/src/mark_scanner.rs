@@ -19,6 +19,9 @@ const MIN_BYTES: usize = NAME.len() + DIGITS + 1;
 /// The maximum length of the remembered bytes after a text.
 const MAX_TAIL_BYTES: usize = 1024;
 
+/// The number of remembered bytes before a text that comes first, such as `content":{"type":"text","text":"`.
+const LEAD_BYTES: usize = 32;
+
 /// The maximum length of the start of a mark, with a slash and with the angle bracket written as `\u003c`.
 const MAX_CUT_BYTES: usize = NAME.len() + DIGITS + 7;
 
@@ -32,11 +35,13 @@ pub(crate) struct MarkScanner {
     tail: Vec<u8>,
     /// True if the text comes before the kind of the update. The start of the text is not known then.
     is_text_first: bool,
+    /// The bytes before a text that comes first, up to its opening quote.
+    lead: Vec<u8>,
 }
 
 impl Default for MarkScanner {
     fn default() -> Self {
-        Self { name: memmem::Finder::new(NAME), tail: Vec::new(), is_text_first: false }
+        Self { name: memmem::Finder::new(NAME), tail: Vec::new(), is_text_first: false, lead: Vec::new() }
     }
 }
 
@@ -54,11 +59,26 @@ impl MarkScanner {
         if (known > classifier.kind() || (self.is_text_first && is_chunk(line, classifier)))
             && !self.tail.is_empty()
             && let Some(text) = strip_suffix(&line[known..], &self.tail)
+            && self.ends_with_text(text)
         {
             return ends_in_mark(&line[..known + text.len()])
                 || (text.len() > MIN_BYTES && (self.has_mark(text) || self.may_be_message(text)));
         }
         self.must_be_read_whole(line, classifier)
+    }
+
+    /// Returns true if `bytes` ends with the text of the chunk. The bytes after the text of the last chunk can also follow another string,
+    /// for example a value of `_meta`.
+    fn ends_with_text(&self, bytes: &[u8]) -> bool {
+        let mut end = bytes.len();
+        loop {
+            match memchr::memrchr(b'"', &bytes[..end]) {
+                None => return !self.is_text_first,
+                // The quote may be escaped. Otherwise the backslash before it is escaped, and another quote comes before the text.
+                Some(at) if at > 0 && bytes[at - 1] == b'\\' => end = at,
+                Some(at) => return self.is_text_first && bytes[..=at].ends_with(&self.lead),
+            }
+        }
     }
 
     /// Performs the check of [`must_be_read`](Self::must_be_read) for a line that doesn't end like the last chunk. It is never
@@ -89,6 +109,8 @@ impl MarkScanner {
         if !self.is_text_first {
             classifier.extend(line, start);
         }
+        self.lead.clear();
+        self.lead.extend_from_slice(&line[start.saturating_sub(LEAD_BYTES)..start]);
         self.tail.clear();
         if line.len() - end <= MAX_TAIL_BYTES {
             self.tail.extend_from_slice(&line[end..]);
@@ -223,6 +245,23 @@ mod tests {
             }
             if text.contains(":00000007") {
                 assert_eq!(seen(PLAN, &[text, "", text]), [true, false, true], "{text} in a plan");
+            }
+        }
+        // The bytes after the text of the last line can also follow another string.
+        for (frame, other) in [
+            (PLAIN, PLAIN.replace(r#"TEXT"}}}}"#, r#"TEXT"},"_meta":{"k":"v"}}}}"#)),
+            (PLAIN, PLAIN.replace(r#"TEXT"}}}}"#, r#"TEXT"},"_meta":{"k":"\\\\"}}}}"#)),
+            (FIRST, FIRST.replace(r#"TEXT"},"#, r#"TEXT"},"_meta":{"text":"v"},"#)),
+            (FIRST, FIRST.replace(r#"TEXT"},"#, r#"TEXT","annotations":"text"},"#)),
+        ] {
+            let mut scanner = MarkScanner::default();
+            let mut classifier = Classifier::new(updates::READ);
+            for (frame, text, expected) in
+                [(frame, "x", false), (frame, "x", false), (&*other, "say \\\"a\\\" <acp-skills", true)]
+            {
+                let line = frame.replace("TEXT", text) + "\n";
+                classifier.classify(line.as_bytes());
+                assert_eq!(scanner.must_be_read(line.as_bytes(), &mut classifier), expected, "{line}");
             }
         }
         // When the lines start to look different, the scanner learns the new form.

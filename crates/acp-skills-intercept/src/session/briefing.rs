@@ -11,6 +11,9 @@ use skills_core::{SkillSet, catalog::Guide};
 /// The maximum number of prompts with injected text whose turns are not over.
 const MAX_UNCONFIRMED: usize = 8;
 
+/// The maximum number of replayed messages with injected text that are compared with the catalog. Each comparison renders the catalog.
+const MAX_COMPARED: u8 = 32;
+
 /// The texts about skills that the model of one session has received.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Briefing {
@@ -22,6 +25,8 @@ pub(crate) struct Briefing {
     in_system_prompt: Told,
     /// The prompts with injected text whose turns are not over, in order.
     unconfirmed: Vec<Unconfirmed>,
+    /// The number of replayed messages that were compared with the catalog.
+    compared: u8,
 }
 
 /// The content of the texts that the model has received.
@@ -84,6 +89,13 @@ impl Briefing {
             self.told = before;
         }
         self.unconfirmed.retain(|sent| !matches(sent));
+    }
+
+    /// Returns true if a replayed message with this number of injected texts may be compared with the catalog. Counts the message.
+    pub(crate) fn may_compare(&mut self, texts: usize) -> bool {
+        let may_compare = texts > 0 && self.compared < MAX_COMPARED;
+        self.compared += u8::from(may_compare);
+        may_compare
     }
 
     /// Returns the last instructions for using the skills.

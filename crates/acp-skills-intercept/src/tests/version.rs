@@ -221,6 +221,36 @@ fn our_text_is_removed_from_echoes() {
     let line = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"user_message","messageId":"m", "content":[ {"text":"x"} ,{}]}}}"#;
     let mut actions = Actions::default();
     assert_eq!(fixture.interceptor.from_agent(line.as_bytes(), &mut actions), Pass::Untouched);
+    // Each block would need many times its size in memory.
+    for (blocks, is_restored) in [(1, true), (65_535, true), (65_536, false)] {
+        let ours = text(&Mark::new(1).wrap("skills"));
+        let content: Vec<_> = std::iter::once(ours).chain(std::iter::repeat_n(json!(1), blocks)).collect();
+        let out = fixture.update("s", &whole(&content.into()));
+        assert_eq!(updates(&out)[0]["content"].as_array().unwrap().len() == blocks, is_restored, "{blocks}");
+    }
+}
+
+/// Each comparison renders the catalog. A text of the user can contain marks of other runs.
+#[test]
+fn few_replayed_messages_are_compared_with_the_catalog() {
+    for (messages, is_known) in [(1, true), (31, true), (32, false)] {
+        let mut fixture = fixture();
+        let resume = json!({ "sessionId": "s", "cwd": "/project", "replayFrom": { "type": "start" } });
+        fixture.request(1, "session/resume", &resume);
+        let mut other = session(self::fixture());
+        let told = other.prompt(2, "s", &["hello"]).agent()["params"]["prompt"].clone();
+        let theirs = json!([text(&Mark::new(7).wrap("x").repeat(1000))]);
+        for content in std::iter::repeat_n(&theirs, messages).chain([&told]) {
+            fixture.update(
+                "s",
+                &json!({ "sessionUpdate": "user_message", "messageId": "m", "content": content }),
+            );
+        }
+        fixture.update("s", &state("idle", None));
+        fixture.respond(1, &json!({}));
+        let sent = fixture.prompt(2, "s", &["again"]);
+        assert_eq!(texts(sent.agent()) == ["again"], is_known, "{messages}");
+    }
 }
 
 #[test]
