@@ -19,9 +19,9 @@ pub(super) fn write(text: &mut String, session: &Session) {
     if !all.unapproved().is_empty() {
         let is_of_server = all.unapproved().iter().any(|entry| entry.skill.service().is_some());
         let why = if is_of_server {
-            "Skills from MCP servers and from this project are hidden from the agent until you trust them. Use"
+            "The proxy offers skills from MCP servers and from this project only after you trust them. Use"
         } else {
-            "Skills from this project are hidden from the agent until you trust the files. Review the files first, and use"
+            "The proxy offers skills from this project only after you trust the files. Review the files first, and use"
         };
         let _ = writeln!(
             text,
