@@ -5,7 +5,10 @@
 //! chunk, so we know where the text ends from the last chunk that was parsed, and only check if the text ends like the start of a
 //! mark.
 
-use acp_skills_wire::{Classifier, Message, bytes::strip_suffix};
+use acp_skills_wire::{
+    Classifier, Message,
+    bytes::{contains, strip_suffix},
+};
 use memchr::memmem;
 
 use crate::{
@@ -59,7 +62,7 @@ impl MarkScanner {
         if (known > classifier.kind() || (self.is_text_first && is_chunk(line, classifier)))
             && !self.tail.is_empty()
             && let Some(text) = strip_suffix(&line[known..], &self.tail)
-            && self.ends_with_text(text)
+            && ((!self.is_text_first && !contains(text, b'"')) || self.ends_with_text(text))
         {
             return ends_in_mark(&line[..known + text.len()])
                 || (text.len() > MIN_BYTES && (self.has_mark(text) || self.may_be_message(text)));
@@ -69,6 +72,7 @@ impl MarkScanner {
 
     /// Returns true if `bytes` ends with the text of the chunk. The bytes after the text of the last chunk can also follow another string,
     /// for example a value of `_meta`.
+    #[inline(never)]
     fn ends_with_text(&self, bytes: &[u8]) -> bool {
         let mut end = bytes.len();
         loop {

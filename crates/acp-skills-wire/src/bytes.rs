@@ -1,8 +1,11 @@
-//! Compares bytes on the hot path. The static program is linked with musl, whose `memcmp` compares one byte at a time. So we
+//! Compares and finds bytes on the hot path. The static program is linked with musl, whose `memcmp` compares one byte at a time. So we
 //! compare integers, which never becomes a call of the C library, in contrast to a comparison of long arrays.
 
 /// The length of a chunk of a long comparison in bytes.
 const CHUNK: usize = 32;
+
+/// The length in bytes from which a search is faster with a call of `memchr`.
+const MANY: usize = 96;
 
 /// Returns true if `bytes` begins with `prefix`.
 #[inline]
@@ -15,6 +18,35 @@ pub fn starts_with(bytes: &[u8], prefix: &[u8]) -> bool {
 pub fn strip_suffix<'a>(bytes: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
     let (rest, tail) = bytes.split_at_checked(bytes.len().checked_sub(suffix.len())?)?;
     is_equal(tail, suffix).then_some(rest)
+}
+
+/// Returns true if `bytes` contains `byte`. Short texts are searched without a call.
+#[inline]
+pub fn contains(bytes: &[u8], byte: u8) -> bool {
+    match bytes.len() {
+        MANY.. => memchr::memchr(byte, bytes).is_some(),
+        16.. => {
+            let (chunks, rest) = bytes.as_chunks::<16>();
+            // The end can overlap the last chunk.
+            let end = bytes.last_chunk::<16>().filter(|_| !rest.is_empty());
+            chunks.iter().chain(end).any(|chunk| is_in(chunk, byte))
+        }
+        8.. => is_in_ends::<8>(bytes, byte),
+        4.. => is_in_ends::<4>(bytes, byte),
+        _ => bytes.contains(&byte),
+    }
+}
+
+/// Returns true if the first or the last `N` bytes contain `byte`.
+#[inline]
+fn is_in_ends<const N: usize>(bytes: &[u8], byte: u8) -> bool {
+    [bytes.first_chunk::<N>(), bytes.last_chunk::<N>()].into_iter().flatten().any(|end| is_in(end, byte))
+}
+
+/// Returns true if a chunk contains `byte`. All bytes are compared, because this needs only a few vector instructions.
+#[inline]
+fn is_in<const N: usize>(chunk: &[u8; N], byte: u8) -> bool {
+    chunk.iter().fold(0, |found, &other| found | u8::from(other == byte)) != 0
 }
 
 /// Compares two slices, which must have the same length.
@@ -78,6 +110,12 @@ mod tests {
             prop_assert_eq!(strip_suffix(&other, suffix), other.strip_suffix(suffix));
             prop_assert!(!starts_with(prefix, &[prefix, b"x"].concat()));
             prop_assert_eq!(strip_suffix(prefix, &[b"x", prefix].concat()), None);
+            let mut text = vec![b'a'; bytes.len()];
+            prop_assert!(!contains(&text, b'"'));
+            if let Some(byte) = text.get_mut(flip) {
+                *byte = b'"';
+                prop_assert!(contains(&text, b'"'));
+            }
         }
     }
 }
