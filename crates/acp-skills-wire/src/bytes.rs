@@ -23,30 +23,24 @@ pub fn strip_suffix<'a>(bytes: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
 /// Returns true if `bytes` contains `byte`. Short texts are searched without a call.
 #[inline]
 pub fn contains(bytes: &[u8], byte: u8) -> bool {
-    match bytes.len() {
-        MANY.. => memchr::memchr(byte, bytes).is_some(),
-        16.. => {
-            let (chunks, rest) = bytes.as_chunks::<16>();
+    match (bytes.len(), bytes.last_chunk()) {
+        (..MANY, Some(&end)) => {
             // The end can overlap the last chunk.
-            let end = bytes.last_chunk::<16>().filter(|_| !rest.is_empty());
-            chunks.iter().chain(end).any(|chunk| is_in(chunk, byte))
+            bytes.as_chunks().0.iter().any(|&chunk| is_in(chunk, byte)) || is_in(end, byte)
         }
-        8.. => is_in_ends::<8>(bytes, byte),
-        4.. => is_in_ends::<4>(bytes, byte),
-        _ => bytes.contains(&byte),
+        (..MANY, None) => bytes.contains(&byte),
+        _ => memchr::memchr(byte, bytes).is_some(),
     }
 }
 
-/// Returns true if the first or the last `N` bytes contain `byte`.
+/// Returns true if a chunk contains `byte`. All bytes are compared at the same time: a byte that is equal becomes 0, and only a subtraction
+/// from 0 sets the highest bit of a byte whose highest bit was not set.
 #[inline]
-fn is_in_ends<const N: usize>(bytes: &[u8], byte: u8) -> bool {
-    [bytes.first_chunk::<N>(), bytes.last_chunk::<N>()].into_iter().flatten().any(|end| is_in(end, byte))
-}
-
-/// Returns true if a chunk contains `byte`. All bytes are compared, because this needs only a few vector instructions.
-#[inline]
-fn is_in<const N: usize>(chunk: &[u8; N], byte: u8) -> bool {
-    chunk.iter().fold(0, |found, &other| found | u8::from(other == byte)) != 0
+fn is_in(chunk: [u8; 8], byte: u8) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
+    let different = u64::from_ne_bytes(chunk) ^ (ONES * u64::from(byte));
+    different.wrapping_sub(ONES) & !different & HIGHEST != 0
 }
 
 /// Compares two slices, which must have the same length.
