@@ -22,6 +22,9 @@ const MIN_BYTES: usize = NAME.len() + DIGITS + 1;
 /// The maximum length of the remembered bytes after a text.
 const MAX_TAIL_BYTES: usize = 1024;
 
+/// The minimum length of the start of a mark that is followed by another string, such as `<","":"`, in bytes.
+const MIN_TWO_STRINGS: usize = 7;
+
 /// The number of remembered bytes before a text that comes first, such as `content":{"type":"text","text":"`.
 const LEAD_BYTES: usize = 32;
 
@@ -62,12 +65,18 @@ impl MarkScanner {
         if (known > classifier.kind() || (self.is_text_first && is_chunk(line, classifier)))
             && !self.tail.is_empty()
             && let Some(text) = strip_suffix(&line[known..], &self.tail)
-            && ((!self.is_text_first && !contains(text, b'"')) || self.ends_with_text(text))
+            && (self.is_one_string(text) || self.ends_with_text(text))
         {
             return ends_in_mark(&line[..known + text.len()])
                 || (text.len() > MIN_BYTES && (self.has_mark(text) || self.may_be_message(text)));
         }
         self.must_be_read_whole(line, classifier)
+    }
+
+    /// Returns true if `text` is certainly one string, so that it is the text of the chunk.
+    #[inline]
+    fn is_one_string(&self, text: &[u8]) -> bool {
+        !self.is_text_first && (text.len() < MIN_TWO_STRINGS || !contains(text, b'"'))
     }
 
     /// Returns true if `bytes` ends with the text of the chunk. The bytes after the text of the last chunk can also follow another string,
