@@ -31,7 +31,7 @@ use crate::{
     requests::{OpenRequest, Purpose},
     session::{Session, TurnEnd, UsageChange},
     slash_command::SlashCommand,
-    usage_scanner::{PARENT, Report},
+    usage_scanner::{Report, is_of_subagent},
 };
 
 /// The message of Codex. Line breaks follow.
@@ -115,11 +115,6 @@ impl<'a> CallMembers<'a> {
             None => is(self.title, TITLE) && is(self.kind, "think"),
         }
     }
-}
-
-/// Returns true if the metadata of an update says that it belongs to a subagent, whose conversation is not that of the session.
-fn is_of_subagent(meta: Option<Node<'_>>) -> bool {
-    meta.and_then(|meta| meta.at(&["claudeCode", PARENT])).is_some_and(|parent| !parent.is_null())
 }
 
 /// Returns the message about a compaction in a chunk of the agent: `Completed`, or `Other` if the compaction has failed.

@@ -30,8 +30,9 @@ use self::{
 };
 use crate::{
     Interceptor,
+    agent_facts::AgentFacts,
     call_titles::{self, Peers, Shape},
-    calls::{Call, HARMLESS},
+    calls::{self, Call, HARMLESS},
     events::{Decision as Decided, EventKind, Rule},
     keys::{SessionKey, Ticket},
     outputs::{Actions, Effect, Level, Pass},
@@ -40,6 +41,7 @@ use crate::{
     queries::{Query, Resolved},
     session::{Claim, Session, server_calls::Shown},
     tool_paths::only_path,
+    usage_scanner::is_of_subagent,
 };
 
 /// The maximum length of the name of a tool in a record, in bytes.
@@ -56,6 +58,20 @@ enum Decision {
     Resolve(String),
     /// The decision depends on whether the call that was granted before arrives.
     Wait,
+}
+
+/// Remembers if a call may move the agent's shell, or if it runs in the shell of a subagent. `call` comes from an update or from a request
+/// for permission. Only [`ToolPolicy::Approval`] needs this.
+pub(crate) fn shell_may_move(call: Node<'_>, session: &mut Session, agent: &AgentFacts, policy: &Policy) {
+    if policy.tool_policy != ToolPolicy::Approval {
+        return;
+    }
+    session.shell.runs(call, calls::name(call, agent).as_deref(), &session.workspace);
+    if is_of_subagent(call.get("_meta"))
+        && let Some(id) = call.str("toolCallId")
+    {
+        session.calls.set_of_subagent(&id);
+    }
 }
 
 /// Returns true if calls of one of our tools are allowed without the user.
@@ -113,7 +129,8 @@ fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<
     }
     // If the path is a link, it may point to a different directory. So we make sure that both the path and its target match.
     let path = call.input.and_then(only_path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
-    let has_moved = session.shell.has_moved();
+    let is_of_subagent = || call.node.str("toolCallId").is_some_and(|id| session.calls.is_of_subagent(&id));
+    let has_moved = session.shell.has_moved() || is_of_subagent();
     let matched = |by_user| {
         let said = patterns::match_call(
             declared(by_user),
@@ -292,6 +309,7 @@ impl Interceptor {
         };
         if let Some(call) = message.param(&["toolCall"]) {
             session.call_touches(call, actions);
+            shell_may_move(call, session, &self.agent, &self.policy);
         }
         let Some(call) = Call::read(message, session, &self.agent) else { return Pass::Untouched };
         let decision = match call.ours {

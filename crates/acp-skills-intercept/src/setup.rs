@@ -207,6 +207,7 @@ impl Interceptor {
         } else if setup.target == Target::Moved {
             if session.workspace.cwd != setup.workspace.cwd {
                 session.switches.moved(provisions.off);
+                session.activations.moved();
             }
             let before = mem::replace(&mut session.workspace, setup.workspace);
             self.release_workspace(before, actions);
@@ -270,6 +271,7 @@ impl Interceptor {
             session.fork(parent);
             if is_elsewhere {
                 session.switches.moved(mem::take(&mut provisions.off));
+                session.activations.moved();
             }
         }
         session.skills = session.switches.replace(mem::take(&mut provisions.skills));
@@ -293,6 +295,9 @@ impl Interceptor {
         let Some(params) = message.params.filter(Node::is_object) else {
             return Pass::Untouched;
         };
+        if message.method() != "session/new" {
+            session.shell.reopened();
+        }
         if matches!(message.method().as_ref(), "session/load" | "session/resume") {
             session.compaction.reopened();
             session.server_calls.reopened();

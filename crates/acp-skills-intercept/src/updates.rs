@@ -5,9 +5,10 @@
 use acp_skills_wire::{Message, Node};
 
 use crate::{
-    Interceptor, ToolPolicy,
+    Interceptor,
     call_titles::Shape,
     outputs::{Actions, Pass},
+    permission,
 };
 
 /// Declares the kinds of update that are read, and their spelling on the wire.
@@ -128,9 +129,7 @@ impl Interceptor {
         };
         if let Some(session) = self.sessions.get(key) {
             session.call_touches(update, actions);
-            if self.policy.tool_policy == ToolPolicy::Approval {
-                session.shell.runs(update.get("rawInput"), &session.workspace);
-            }
+            permission::shell_may_move(update, session, &self.agent, &self.policy);
             session.compaction.call_updated();
         }
         let Some(id) = update.str("toolCallId") else { return Pass::Untouched };

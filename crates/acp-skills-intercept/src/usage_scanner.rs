@@ -14,13 +14,18 @@ use crate::{keys::SessionKey, session::has_fallen};
 const KIND: &[u8] = br#""usage_update""#;
 
 /// The member of the metadata that names the parent of a subagent.
-pub(crate) const PARENT: &str = "parentToolUseId";
+const PARENT: &str = "parentToolUseId";
 
 /// The maximum length of the remembered bytes up to the end of the size.
 const MAX_BYTES: usize = 1024;
 
 /// The maximum number of digits. More could be too large for the type.
 const MAX_DIGITS: usize = 18;
+
+/// Returns true if the metadata of an update says that it belongs to a subagent, whose conversation is not that of the session.
+pub(crate) fn is_of_subagent(meta: Option<Node<'_>>) -> bool {
+    meta.and_then(|meta| meta.at(&["claudeCode", PARENT])).is_some_and(|parent| !parent.is_null())
+}
 
 /// A report that was parsed.
 pub(crate) struct Report<'a> {

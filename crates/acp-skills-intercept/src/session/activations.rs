@@ -47,6 +47,13 @@ impl Activations {
         }
     }
 
+    /// Withdraws the rights of the active skills, because the session is now in another directory.
+    pub(crate) fn moved(&mut self) {
+        for active in &mut self.0 {
+            active.identity = None;
+        }
+    }
+
     fn position(&self, name: &SkillName) -> Option<usize> {
         self.0.iter().position(|active| active.name.key() == name.key())
     }
@@ -65,7 +72,8 @@ impl Activations {
     }
 
     /// Returns the skills that the user activated, if they are still the same in `skills`. Another skill can get the name of an
-    /// active one, and an approved skill can get a new version. They have no rights until the user activates them.
+    /// active one, an approved skill can get a new version, and the session can move to another directory. They have no rights until the
+    /// user activates them.
     pub(crate) fn of_user<'a>(&'a self, skills: &'a SkillSet) -> impl Iterator<Item = &'a Skill> {
         let of_user = self.0.iter().filter(|active| active.by == ActivatedBy::User);
         of_user.filter_map(|active| {
@@ -78,7 +86,7 @@ impl Activations {
     pub(crate) fn reason(&self, skill: &Skill, skills: &SkillSet) -> Option<&'static str> {
         let by = self.by(&skill.name)?;
         let is_other = by == ActivatedBy::User && !self.of_user(skills).any(|same| same.name == skill.name);
-        Some(if is_other { "by you in another version" } else { by.reason() })
+        Some(if is_other { "by you in another version or directory" } else { by.reason() })
     }
 
     /// Returns the list for saving.

@@ -21,6 +21,7 @@ struct Known {
     /// The agent's name of the tool in the announcement.
     name: Option<String>,
     ours: Option<Ours>,
+    is_of_subagent: bool,
 }
 
 /// A call of one of the skill tools.
@@ -45,6 +46,18 @@ impl Calls {
         if let Some(call) = self.known(id) {
             call.name = name.filter(|name| name.len() <= MAX_BYTES);
         }
+    }
+
+    /// Remembers that a subagent makes the call.
+    pub(crate) fn set_of_subagent(&mut self, id: &str) {
+        if let Some(call) = self.known(id) {
+            call.is_of_subagent = true;
+        }
+    }
+
+    /// Returns true if a subagent makes the call.
+    pub(crate) fn is_of_subagent(&self, id: &str) -> bool {
+        self.known.get(id).is_some_and(|call| call.is_of_subagent)
     }
 
     /// Remembers that the call is not a call of the skill tools. One of our calls may have had the same id before,

@@ -64,15 +64,78 @@ fn commands_are_asked_about_if_the_shell_has_moved() {
     {
         let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
         invoke(&mut fixture, skill);
-        for (command, expected) in
-            [("ls", "proceed_once"), ("cd vendor", moved), ("cd /project", "proceed_once")]
-        {
+        for (command, expected) in [("ls", "proceed_once"), ("cd vendor", moved), ("cd /project", moved)] {
             let update = json!({
                 "sessionUpdate": "tool_call_update", "toolCallId": "shell", "rawInput": { "command": command },
             });
             fixture.update("s", &update);
             let found = ask(&mut fixture, call, None);
             assert_eq!(outcome(&found), expected, "{command} {call}");
+        }
+    }
+}
+
+/// Claude enters a worktree without asking, and names the subagent of a call only in its announcement.
+#[test]
+fn commands_are_asked_about_in_worktrees_and_subagents() {
+    let git = call("Bash", &json!({ "command": "git status" }));
+    let here = call("Bash", &json!({ "command": "git status", "cwd": "/project" }));
+    let claude = |id: &str, tool: &str, input: Value, parent: Value| {
+        json!({
+            "sessionUpdate": "tool_call", "toolCallId": id, "title": "x", "rawInput": input,
+            "_meta": { "claudeCode": { "toolName": tool, "parentToolUseId": parent } },
+        })
+    };
+    let none = Value::Null;
+    for (update, expected) in [
+        (claude("0", "EnterWorktree", json!({ "name": "x" }), none.clone()), ["asked", "proceed_once"]),
+        (claude("0", "Agent", json!({ "isolation": "worktree" }), none.clone()), ["asked", "proceed_once"]),
+        (claude("1", "Bash", json!({ "command": "git status" }), json!("p")), ["asked", "proceed_once"]),
+        (
+            claude("0", "Bash", json!({ "command": "git status" }), json!("p")),
+            ["proceed_once", "proceed_once"],
+        ),
+        (claude("1", "Bash", json!({ "command": "git status" }), none), ["proceed_once", "proceed_once"]),
+    ] {
+        let mut fixture = fixture(CLAUDE, Policy { tool_policy: ToolPolicy::Approval, ..policy() });
+        invoke(&mut fixture, "git");
+        fixture.update("s", &update);
+        for (call, expected) in [&git, &here].into_iter().zip(expected) {
+            assert_eq!(outcome(&ask(&mut fixture, call, None)), expected, "{update} {call}");
+        }
+    }
+}
+
+/// An agent can resume a session in another directory. In another directory of the session, the user has invoked no skill.
+#[test]
+fn a_session_that_is_opened_again_or_copied_has_fewer_rights() {
+    let git = call("Bash", &json!({ "command": "git status" }));
+    let here = |cwd: &str| call("Bash", &json!({ "command": "git status", "cwd": cwd }));
+    let write = call("Write", &json!({ "content": "x" }));
+    for (method, cwd, expected) in [
+        ("session/load", "/project", ["asked", "proceed_once", "proceed_once"]),
+        ("session/resume", "/project", ["asked", "proceed_once", "proceed_once"]),
+        ("session/fork", "/project", ["asked", "proceed_once", "proceed_once"]),
+        ("session/load", "/other", ["asked"; 3]),
+        ("session/resume", "/other", ["asked"; 3]),
+        ("session/fork", "/other", ["asked"; 3]),
+    ] {
+        let mut properties = Properties::default();
+        properties.allowed_tools = ["Bash(git status:*)", "Write"].map(str::to_owned).to_vec();
+        let skill = Skill::builder("git", "x").body("x").properties(properties).build().unwrap();
+        let policy = Policy { tool_policy: ToolPolicy::Approval, ..policy() };
+        let mut fixture = Fixture::with_skills(policy, [skill].into_iter().collect())
+            .initialized(CLAUDE, &json!({ "loadSession": true }));
+        fixture.request(1, "session/new", &json!({ "sessionId": "s", "cwd": "/project", "mcpServers": [] }));
+        fixture.respond(1, &json!({ "sessionId": "s" }));
+        invoke(&mut fixture, "git");
+        fixture.respond(2, &json!({ "stopReason": "end_turn" }));
+        assert_eq!(outcome(&ask(&mut fixture, &git, None)), "proceed_once");
+        fixture.request(3, method, &json!({ "sessionId": "s", "cwd": cwd, "mcpServers": [] }));
+        // The copy takes the place of the session, so that the same requests are about it.
+        fixture.respond(3, &json!({ "sessionId": "s" }));
+        for (call, expected) in [&git, &here(cwd), &write].into_iter().zip(expected) {
+            assert_eq!(outcome(&ask(&mut fixture, call, None)), expected, "{method} {cwd} {call}");
         }
     }
 }
@@ -100,26 +163,26 @@ fn another_skill_of_the_client_has_no_rights() {
         let content = format!("---\nname: fmt\ndescription: x\nallowed-tools: {tool}\n---\n{body}\n");
         json!({ "name": "fmt", "description": "x", "content": content })
     };
-    let git = call("Bash", &json!({ "command": "git status" }));
+    let read = call("Read", &json!({}));
     for (again, expected) in [
-        (skill("Bash(git status:*)", "Format."), "proceed_once"),
-        (skill("Bash(git status:*)", "Other."), "asked"),
-        (skill("Bash", "Format."), "asked"),
+        (skill("Read", "Format."), "proceed_once"),
+        (skill("Read", "Other."), "asked"),
+        (skill("Write Read", "Format."), "asked"),
     ] {
         let policy = Policy { tool_policy: ToolPolicy::Approval, drafts: true, ..policy() };
         let capabilities = json!({ "loadSession": true });
         let mut fixture =
             Fixture::with_skills(policy, SkillSet::default()).initialized(CLAUDE, &capabilities);
-        let before = skill("Bash(git status:*)", "Format.");
+        let before = skill("Read", "Format.");
         let params = |skill: &Value| json!({ "sessionId": "s", "cwd": "/p", "mcpServers": [], "agentSkills": [skill] });
         fixture.request(1, "session/new", &params(&before));
         fixture.respond(1, &json!({ "sessionId": "s" }));
         invoke(&mut fixture, "fmt");
         fixture.respond(2, &json!({ "stopReason": "end_turn" }));
-        assert_eq!(outcome(&ask(&mut fixture, &git, None)), "proceed_once");
+        assert_eq!(outcome(&ask(&mut fixture, &read, None)), "proceed_once");
         fixture.request(3, "session/load", &params(&again));
         fixture.respond(3, &json!({}));
-        assert_eq!(outcome(&ask(&mut fixture, &git, None)), expected, "{again}");
+        assert_eq!(outcome(&ask(&mut fixture, &read, None)), expected, "{again}");
     }
 }
 
