@@ -17,6 +17,9 @@ pub(crate) const HARMLESS: [&str; 3] = [ACTIVATE_SKILL, READ_SKILL_FILE, SEARCH_
 /// Skill tools that can change files or run programs.
 const OTHERS: [&str; 2] = [CALL_SKILL_TOOL, RUN_SKILL_SCRIPT];
 
+/// Members of a wrapper that agents add around an input, beside that input.
+const WRAPPER: [&str; 3] = ["server", "tool", "variant"];
+
 /// A tool call from a permission request.
 pub(crate) struct Call<'a> {
     /// The call, as reported by the agent.
@@ -66,13 +69,21 @@ pub(crate) fn updated(
     is_plausible(ours, update, input(update, agent), agent).then_some(ours)
 }
 
-/// Returns the tool input, without any wrapper that is added by the agent.
+/// Returns the tool input, without any wrapper that is added by the agent. An input with other members than those of the wrapper is not
+/// wrapped, because the tool may use these members.
 pub(crate) fn input<'a>(call: Node<'a>, agent: &AgentFacts) -> Option<Node<'a>> {
     let input = call.get("rawInput").filter(|input| !input.is_null())?;
     match agent.quirks.calls.and_then(|calls| calls.input_in) {
-        Some((sign, member)) if input.get(sign).is_some() => input.get(member),
+        Some((sign, member)) if input.get(sign).is_some() && is_wrapper(input, &[sign, member]) => {
+            input.get(member)
+        }
         _ => Some(input),
     }
+}
+
+/// Returns true if an input has no other members than `members` and those in [`WRAPPER`].
+fn is_wrapper(input: Node<'_>, members: &[&str]) -> bool {
+    input.members().all(|(key, _)| members.iter().chain(&WRAPPER).any(|known| key.is_str(known)))
 }
 
 /// Returns the tool name, or `None` if no name or several different names are given.

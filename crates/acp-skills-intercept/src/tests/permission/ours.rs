@@ -206,6 +206,17 @@ fn calls_of_grok_and_droid_are_recognized() {
         fixture.new_session(1, "s");
         assert_eq!(outcome(&ask(&mut fixture, &call, None)), expected, "{call}");
     }
+    // The tool may run this command, so the rest of the input is no wrapper around another one.
+    for (extra, expected) in [(json!({}), "proceed_once"), (json!({ "command": "rm x" }), "asked")] {
+        let mut fixture = fixture("x", Policy { tool_policy: ToolPolicy::Approval, ..policy() });
+        let meta = json!({ "x.ai/fs_notify": true, "x.ai/capabilities": {} });
+        fixture.request(0, "initialize", &json!({ "protocolVersion": 1 }));
+        fixture.respond(0, &json!({ "protocolVersion": 1, "agentCapabilities": { "_meta": meta } }));
+        invoke(&mut fixture, "git");
+        let mut call = grok("x", "Bash", json!({ "command": "git status" }));
+        call["rawInput"].as_object_mut().unwrap().append(&mut extra.as_object().unwrap().clone());
+        assert_eq!(outcome(&ask(&mut fixture, &call, None)), expected, "{call}");
+    }
     let droid = |title: &str, server: &str, input: Value| {
         let call = json!({ "toolCallId": "call_1", "title": title, "kind": "read", "rawInput": input });
         let all = format!("Always allow all \"{server}\" tools");
