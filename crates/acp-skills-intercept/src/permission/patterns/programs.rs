@@ -52,7 +52,7 @@ const PROGRAMS: &[Program] = &[
     Program {
         names: &["cargo"],
         needs_subcommand: true,
-        harmful_subcommands: "",
+        harmful_subcommands: "msrv script watch",
         options: "--all --all-features --all-targets --benches --bin --bins --check --color --doc --example --examples \
                   --exclude --features --frozen --keep-going --lib --locked --message-format --no-default-features \
                   --no-fail-fast --no-run --nocapture --offline --package --profile --quiet --release --test --tests \
@@ -64,7 +64,7 @@ const PROGRAMS: &[Program] = &[
         needs_subcommand: true,
         harmful_subcommands: "c config create dlx exec explore init innit plugin policies set set-version x",
         options: "--coverage --if-present --silent --verbose --workspace --workspaces",
-        letters: "sw",
+        letters: "s",
     },
     Program {
         names: &["go"],
@@ -112,13 +112,16 @@ const PROGRAMS: &[Program] = &[
 const RUNNERS: &str = "bash bunx csh dash fish ksh lua mksh node nodejs npx perl php pypy python ruby sh tclsh tcsh ts-node \
                        tsx uvx zsh";
 
+/// Subcommands of these that take the script after them.
+const RUNNER_SUBCOMMANDS: &str = "inspect watch";
+
 /// Programs that run their arguments as a command, run code from their arguments, or start a program that an option
 /// names. A pattern with a `*` never allows a command of these programs.
 const ALWAYS_ASKED: &str = ". ack ag ansible asdf at awk bat batch bsdtar builtin bun bundle busybox bwrap caffeinate \
                             cc chroot chrt clang cmake cmd command conda coproc corepack crontab dbus-run-session deno \
                             direnv doas docker dotnet ed emacs emacsclient entr env eval ex exec expect fakeroot fd \
-                            fdfind firejail flock g++ gawk gcc gcov gdb gosu gradle gtar hatch hg hyperfine ionice \
-                            java jshell just kubectl less lldb ltrace man mawk mise more mvn mysql nawk nc ncat nice \
+                            fdfind firejail flock g++ gawk gcc gcov gdb gosu gradle gradlew gtar hatch hg hyperfine ionice \
+                            java jshell just kubectl less lldb ltrace man mawk mise more mvn mvnw mysql nawk nc ncat nice \
                             ninja nix nix-shell nodemon nodenv nohup nsenter numactl nvim osascript parallel pdm perf \
                             pip pipx pixi pkexec podman poetry powershell prlimit proot psql pwsh pyenv rake rbenv \
                             rclone rr rsync runuser rustc rustup rvim rye scp screen script sed setarch setpriv setsid \
@@ -163,6 +166,9 @@ fn rule_for(program: &str) -> Option<Rule> {
 /// Returns true if `pattern`, which `command` matches, determines which programs the command runs.
 pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     let Some(literal) = pattern.split_once('*').map(|(literal, _)| literal) else { return true };
+    if leads_elsewhere(pattern, command) {
+        return false;
+    }
     let command = unquoted(command);
     let words: Vec<&str> = command.split_whitespace().collect();
     // If the `*` continues the last word of the pattern, we can't use that word here.
@@ -171,43 +177,19 @@ pub(super) fn says_what_runs(pattern: &str, command: &str) -> bool {
     // Variables before the program can also change what runs, so the pattern has to contain all of them.
     let (variables, words) = words.split_at(count_variables(&words));
     let (variables_in_pattern, literal_words) = literal_words.split_at(count_variables(&literal_words));
-    if variables.len() != variables_in_pattern.len() || leads_elsewhere(pattern, variables.len(), words) {
+    if variables.len() != variables_in_pattern.len() || words.first().is_some_and(|word| is_expanded(word)) {
         return false;
     }
     let Some(rule) = words.first().and_then(|program| rule_for(program)) else { return true };
-    let subcommand = literal_words.get(1).filter(|word| !word.starts_with('-'));
+    // The shell replaces such a word with names of files, which may look like options, or set variables.
+    if words.iter().any(|word| is_expanded(word)) {
+        return false;
+    }
+    let subcommand = literal_words.get(1).copied().filter(|word| !word.starts_with('-'));
     match rule {
         Rule::AlwaysAsk => false,
-        Rule::Runner => subcommand.is_some(),
-        Rule::Program(program) => {
-            // The pattern can contain the package or the file.
-            let runs_named = program.names.contains(&"go")
-                && subcommand == Some(&"run")
-                && literal_words.get(2).is_some_and(|word| !word.starts_with('-'));
-            let named = match subcommand {
-                Some(_) if runs_named => true,
-                Some(word) => !is_listed(program.harmful_subcommands, word),
-                None => !program.needs_subcommand,
-            };
-            let arguments = &words[literal_words.len().max(1).min(words.len())..];
-            // The hooks of a repository run when someone pushes to it, and files of a stranger's repository can be hooks or settings.
-            let transfers = subcommand.is_some_and(|word| is_listed(TRANSFERS, word));
-            let is_known = !(transfers && program.names.contains(&"git"))
-                || has_known_remote(&literal_words[2..], arguments);
-            let merges =
-                program.names.contains(&"git") && subcommand.is_some_and(|word| is_listed(MERGES, word));
-            let is_ours = !merges || !arguments.iter().any(|word| has_letter(word, &['s']));
-            let runs_none =
-                program.names != PACKAGE_MANAGERS || !words[1..].iter().any(|word| program.can_run(word));
-            let clones = ["git", "gh"].iter().any(|name| program.names.contains(name));
-            let is_beside = !clones || clones_beside(literal_words, arguments);
-            named
-                && is_known
-                && is_ours
-                && runs_none
-                && is_beside
-                && arguments.iter().all(|word| program.allows(word))
-        }
+        Rule::Runner => subcommand.is_some_and(|word| !is_listed(RUNNER_SUBCOMMANDS, word)),
+        Rule::Program(program) => program.says_what_runs(literal_words, words, subcommand),
     }
 }
 
@@ -225,18 +207,18 @@ fn count_variables(words: &[&str]) -> usize {
     words.iter().take_while(is_variable).count()
 }
 
-/// Returns true if a `*` continues a path of the pattern, such as `scripts/*`, and the word of the command may be outside of this directory.
-/// `words` are those after the first `variables` words.
-fn leads_elsewhere(pattern: &str, variables: usize, words: &[&str]) -> bool {
+/// Returns true if a `*` continues a word of the pattern, such as `scripts/*`, and the word of the command may be outside of this directory.
+fn leads_elsewhere(pattern: &str, command: &str) -> bool {
     let before_arguments = [":*", " *"].iter().find_map(|end| pattern.strip_suffix(end)).unwrap_or(pattern);
     let Some((literal, _)) = before_arguments.split_once('*') else { return false };
-    let start = literal.rsplit(char::is_whitespace).next().unwrap_or_default();
-    let index = literal.split_whitespace().count() - usize::from(!start.is_empty());
-    let Some(index) = index.checked_sub(variables) else { return false };
-    let is_path = start.contains('/') || index == 0 && !start.is_empty();
-    let Some(word) = words.get(index).filter(|_| is_path) else { return false };
-    // The shell expands wildcards in the names of directories, also to `..`.
-    word.split('/').any(|component| component == ".." || component.contains(['*', '?', '[']))
+    if literal.is_empty() || literal.ends_with(char::is_whitespace) {
+        return false;
+    }
+    let Some(word) = command.split_whitespace().nth(literal.split_whitespace().count() - 1) else {
+        return false;
+    };
+    // Quotes may contain white space. The shell expands wildcards in the names of directories, also to `..`.
+    word.contains(['"', '\'', '\\', '*', '?', '[']) || word.split('/').any(|component| component == "..")
 }
 
 /// Returns true if the repository in a command such as `git push` is in the pattern, or is the default. For git, each other word can
@@ -248,13 +230,16 @@ fn has_known_remote(in_pattern: &[&str], arguments: &[&str]) -> bool {
 
 /// Returns true if a command such as `git clone URL NAME` puts the files of others into a new directory beside the others of the project, or
 /// into a directory that the pattern names. They would be settings in a directory such as `.vscode` or `~/.config/git`.
+///
+/// An operand can be the value of an option, so each of them may be the repository, whose name is used if there is no target, and each may
+/// be the target.
 fn clones_beside(in_pattern: &[&str], arguments: &[&str]) -> bool {
     let is_operand = |word: &&&str| !word.starts_with('-');
     let after_clone = |words: &[&str]| {
         let at = words.iter().position(|word| *word == "clone")?;
         Some(words[at + 1..].iter().filter(is_operand).count())
     };
-    let (operands, has_repository) =
+    let (operands, mut has_repository) =
         match (after_clone(in_pattern), arguments.iter().position(|word| *word == "clone")) {
             (Some(operands), _) => (arguments, operands == 0),
             (None, Some(at)) => (&arguments[at + 1..], true),
@@ -262,17 +247,32 @@ fn clones_beside(in_pattern: &[&str], arguments: &[&str]) -> bool {
         };
     let is_name = |word: &str| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        !word.starts_with('.') && word != "node_modules" && word.chars().all(is_plain)
+        let word = word.to_ascii_lowercase();
+        !word.starts_with('.') && !word.starts_with("node_modules") && word.chars().all(is_plain)
     };
-    let operands: Vec<_> = operands.iter().filter(is_operand).collect();
-    match operands.as_slice() {
-        // Without a target, the name of the directory comes from the repository.
-        [repository] if has_repository => {
-            let path = repository.trim_end_matches('/').trim_end_matches("/.git").trim_end_matches(".git");
-            path.rsplit(['/', ':']).next().is_some_and(is_name)
+    operands.iter().filter(is_operand).enumerate().all(|(index, word)| {
+        if is_name(word) {
+            return true;
         }
-        operands => operands.iter().skip(usize::from(has_repository)).all(|word| is_name(word)),
-    }
+        // No other operand than the first one and a URL can be the repository.
+        let is_repository = has_repository && (index == 0 || word.contains("://"));
+        has_repository = false;
+        let path = word.trim_end_matches('/').trim_end_matches("/.git").trim_end_matches(".git");
+        is_repository && path.rsplit(['/', ':']).next().is_some_and(is_name)
+    })
+}
+
+/// Returns true if a command of a package manager runs a script that the pattern names, or passes no arguments to it. The other scripts may
+/// be programs that run their arguments, such as `cross-env`.
+fn has_known_script(subcommand: &str, in_pattern: &[&str], arguments: &[&str]) -> bool {
+    let operands = |words: &[&str]| words.iter().filter(|word| !word.starts_with('-')).count();
+    let needed = match subcommand {
+        "run" | "run-script" | "rum" | "urn" => 1,
+        "m" | "multi" | "recursive" | "workspace" | "workspaces" => 2,
+        _ => return true,
+    };
+    let named = operands(in_pattern);
+    named >= needed || named + operands(arguments) <= needed
 }
 
 /// Returns `command` as its program sees it: without the quotes, which the shell removes, and with `x` for each quoted wildcard,
@@ -292,20 +292,51 @@ fn unquoted(command: &str) -> String {
     text
 }
 
-/// Returns true if the shell can replace a word by a harmful one: with a wildcard, by the name of a file, and with braces, by any word.
-fn can_become_another(word: &str) -> bool {
-    // The name of a file in another directory has a slash.
-    word.contains(['*', '?', '[']) && (word.starts_with('-') || !word.contains('/'))
-        || word.contains('{') && (word.contains(',') || word.contains(".."))
+/// Returns true if the shell replaces a word of an [`unquoted`] command: with a wildcard, by the names of files, and with braces, by any
+/// words.
+fn is_expanded(word: &str) -> bool {
+    word.contains(['*', '?', '[', '{'])
 }
 
 impl Program {
+    /// Returns true if the words of a pattern before its `*` determine which programs a command with these words runs. `subcommand` is that of
+    /// the pattern.
+    fn says_what_runs(&self, in_pattern: &[&str], words: &[&str], subcommand: Option<&str>) -> bool {
+        let is = |name: &str| self.names.contains(&name);
+        // The pattern can contain the package or the file.
+        let runs_named = is("go")
+            && subcommand == Some("run")
+            && in_pattern.get(2).is_some_and(|word| !word.starts_with('-'));
+        let is_named = match subcommand {
+            Some(_) if runs_named => true,
+            Some(word) => !is_listed(self.harmful_subcommands, word),
+            None => !self.needs_subcommand,
+        };
+        let after_subcommand = in_pattern.get(2..).unwrap_or_default();
+        let arguments = &words[in_pattern.len().max(1).min(words.len())..];
+        let is_one_of = |list: &str| subcommand.is_some_and(|word| is_listed(list, word));
+        // The hooks of a repository run when someone pushes to it, and files of a stranger's repository can be hooks or settings.
+        let is_known = !(is("git") && is_one_of(TRANSFERS)) || has_known_remote(after_subcommand, arguments);
+        let has_strategy = arguments.iter().any(|word| has_letter(word, &['s']));
+        let is_ours = !(is("git") && is_one_of(MERGES) && has_strategy);
+        let runs_none = self.names != PACKAGE_MANAGERS
+            || !words[1..].iter().any(|word| self.can_run(word))
+                && subcommand.is_none_or(|word| has_known_script(word, after_subcommand, arguments));
+        let is_beside = !(is("git") || is("gh")) || clones_beside(in_pattern, arguments);
+        is_named
+            && is_known
+            && is_ours
+            && runs_none
+            && is_beside
+            && arguments.iter().all(|word| self.allows(word))
+    }
+
     /// Returns true if an argument is not an option, or is a harmless one.
     fn allows(&self, word: &str) -> bool {
         if self.options == "*" {
             let is_harmful = HARMFUL_FOR_GH.iter().any(|harmful| word.starts_with(harmful))
                 || has_letter(word, &HARMFUL_LETTERS_FOR_GH);
-            return word != "--" && !is_harmful && !can_become_another(word);
+            return word != "--" && !is_harmful;
         }
         let name = word.split('=').next().unwrap_or(word);
         if let Some(letters) = name.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
@@ -314,10 +345,8 @@ impl Program {
         if name.starts_with("--") {
             return name == "--" || self.has(name);
         }
-        // For `make`, words such as `SHELL=…`, `SHELL:=…` and `X!=…` set variables, and for editors, `+!…` is a
-        // command. A wildcard is not safe either, since the shell replaces it with file names, which may look like
-        // options.
-        !word.contains('=') && !word.starts_with(['+', '*', '?', '['])
+        // For `make`, words such as `SHELL=…`, `SHELL:=…` and `X!=…` set variables, and for editors, `+!…` is a command.
+        !word.contains('=') && !word.starts_with('+')
     }
 
     fn has(&self, name: &str) -> bool {
@@ -326,10 +355,7 @@ impl Program {
 
     /// Returns true if a word of a command of a package manager can be a subcommand or a program that runs the words after it.
     fn can_run(&self, word: &str) -> bool {
-        word == "env"
-            || can_become_another(word)
-            || is_listed(self.harmful_subcommands, word)
-            || rule_for(word).is_some()
+        word == "env" || is_listed(self.harmful_subcommands, word) || rule_for(word).is_some()
     }
 }
 
