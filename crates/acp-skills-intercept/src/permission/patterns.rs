@@ -70,8 +70,9 @@ fn one(
         },
         None => (pattern, None),
     };
-    if !names(tool, name) {
-        return Match::Outside;
+    let tool_match = names(tool, name);
+    if tool_match != Match::Inside {
+        return tool_match;
     }
     let Some(argument) = argument.filter(|argument| !matches!(*argument, "" | ":*")) else {
         return Match::Inside;
@@ -102,12 +103,22 @@ fn is_shell(input: Node<'_>) -> bool {
     input.get("command").is_some_and(|command| !command.is_null()) && !names_file(input)
 }
 
-/// Returns true if the pattern `tool` matches the tool `name`. Case is ignored.
-fn names(tool: &str, name: &str) -> bool {
-    let tool = tool.to_lowercase();
+/// Matches the name of a tool with the pattern `tool`. Case is ignored. The server of a pattern such as `mcp__docs` must not be the beginning
+/// of another server's name, such as `docs__evil`.
+fn names(tool: &str, name: &str) -> Match {
+    let mut tool = tool.to_lowercase();
     let name = name.to_lowercase();
-    let is_server = tool.starts_with("mcp__") && tool.matches("__").count() == 1;
-    wild(&tool, &name) || (is_server && name.starts_with(&format!("{tool}__")))
+    if tool.starts_with("mcp__") && tool.matches("__").count() == 1 && !tool.contains('*') && tool != name {
+        tool.push_str("__*");
+    }
+    if !wild(&tool, &name) {
+        return Match::Outside;
+    }
+    let after_server = tool.split_once('*').filter(|(literal, _)| literal.matches("__").count() > 1);
+    match after_server.and_then(|(literal, _)| name.get(literal.len()..)) {
+        Some(rest) if tool.starts_with("mcp__") && rest.contains("__") => Match::Unsure,
+        _ => Match::Inside,
+    }
 }
 
 /// Returns true if `text` matches `pattern`, in which `*` matches any text.
@@ -169,6 +180,12 @@ mod tests {
             ("mcp__docs", "mcp__docs__find", "{}", Inside),
             ("mcp__docs__*", "mcp__docs__find", "{}", Inside),
             ("mcp__docs", "mcp__docs2__find", "{}", Outside),
+            ("mcp__docs", "mcp__docs", "{}", Inside),
+            // These can be tools of a server `docs__evil`.
+            ("mcp__docs", "mcp__docs__evil__find", "{}", Unsure),
+            ("mcp__docs__*", "mcp__docs__evil__find", "{}", Unsure),
+            ("mcp__docs__f*", "mcp__docs__f__find", "{}", Unsure),
+            ("mcp__*", "mcp__docs__evil__find", "{}", Inside),
             ("*", "Anything", "{}", Inside),
             ("Bash", "Bash", r#"{"command":"rm -rf /"}"#, Inside),
             ("Bash(*)", "Bash", r#"{"command":"rm -rf /"}"#, Inside),
