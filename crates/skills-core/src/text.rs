@@ -256,19 +256,20 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// Cuts `text` to at most `cap` characters including a final `…`, at the end of a word if possible.
+/// Cuts `text` to at most `cap` characters including a final `…`, at the end of a word if possible. A word of ASCII letters and digits is
+/// only cut if it is longer than `cap`, because a part of it can have another meaning, such as a command.
 pub fn shorten(text: &str, cap: usize) -> Cow<'_, str> {
     if text.chars().count() <= cap {
         return text.into();
     }
     let end = text.char_indices().nth(cap.saturating_sub(1)).map_or(text.len(), |(index, _)| index);
     let (mut head, rest) = text.split_at(end);
-    if !rest.starts_with(char::is_whitespace)
-        && let Some(space) = head.rfind(char::is_whitespace)
+    if !rest.starts_with(char::is_whitespace) {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         // Text without spaces, such as Chinese, can be cut between any two characters.
-        && space >= head.len() / 2
-    {
-        head = &head[..space];
+        let space = head.rfind(char::is_whitespace).filter(|space| *space >= head.len() / 2);
+        let word = if rest.starts_with(is_word) { head.trim_end_matches(is_word).len() } else { head.len() };
+        head = Some(&head[..space.unwrap_or(word)]).filter(|head| !head.is_empty()).unwrap_or(head);
     }
     format!("{}…", head.trim_end_matches(|c: char| c.is_whitespace() || ",;:.-–—(".contains(c))).into()
 }

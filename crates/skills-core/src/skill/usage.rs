@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::text::sanitize;
+use crate::text::{sanitize, shorten};
 
 /// The maximum number of parameters, and of examples. The rest is dropped.
 const MAX_ENTRIES: usize = 50;
-/// The maximum length of each text, in characters. Longer texts are cut.
+/// The maximum length of each text, in characters. Longer texts are cut, at the end of a word.
 const MAX_CHARS: usize = 1_000;
 /// The maximum length of a hint, in characters.
 const MAX_HINT_CHARS: usize = 120;
@@ -180,7 +180,7 @@ fn text(value: Option<&Value>) -> String {
         Some(other @ (Value::Number(_) | Value::Bool(_))) => return other.to_string(),
         _ => "",
     };
-    text.chars().take(MAX_CHARS).collect()
+    shorten(text, MAX_CHARS).into_owned()
 }
 
 #[cfg(test)]

@@ -128,7 +128,12 @@ async fn activate_skill_returns_instructions() {
     )
     .await;
     check(tool, json!({"name": "  "}), expect!["ERROR InvalidArguments: `name` must not be empty"]).await;
-    check(tool, json!({"name": format!("a\n\u{202e}{}", "x".repeat(5000))}), expect![[r#"ERROR SkillNotFound: no skill "a xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" found. Available skills: "PDF", "echo"."#]]).await;
+    check(
+        tool,
+        json!({"name": format!("a\n\u{202e}{}", "x".repeat(5000))}),
+        expect![[r#"ERROR SkillNotFound: no skill "a…" found. Available skills: "PDF", "echo"."#]],
+    )
+    .await;
 }
 
 #[tokio::test]
