@@ -254,7 +254,7 @@ fn bundled_files(skill: &Skill) -> Result<Option<String>, FileError> {
 }
 
 /// Describes the skill's parameters and examples.
-fn usage(usage: &Usage) -> String {
+pub(crate) fn usage(usage: &Usage) -> String {
     let mut text = String::new();
     if !usage.parameters.is_empty() {
         text.push_str("<skill_parameters>\n");

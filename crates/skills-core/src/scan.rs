@@ -1,10 +1,10 @@
 //! Scans a skill for content that a person should review before an agent uses the skill.
 //!
 //! An agent follows the text of a skill, but few people read all of it. A scan reads all files in the skill's directory,
-//! confined to that directory like all reads ([`files`](crate::files)), and reports typical parts of attacks: invisible
-//! characters, hidden instructions, commands that download and run programs, access to keys, uploads of secrets, disguised
-//! programs, and links that lead out of the skill. The rules are a table ([`BUILT_IN`]) that can be extended
-//! ([`Rules::extended`]).
+//! confined to that directory like all reads ([`files`](crate::files)), and the texts that the model gets of the skill. It
+//! reports typical parts of attacks: invisible characters, hidden instructions, commands that download and run programs,
+//! access to keys, uploads of secrets, disguised programs, and links that lead out of the skill. The rules are a table
+//! ([`BUILT_IN`]) that can be extended ([`Rules::extended`]).
 //!
 //! A scan finds patterns, not intentions: a clean scan does not prove that a skill is safe, and a finding does not prove that
 //! it is malicious. A scan runs no code, sends no requests, and takes linear time. If its limits exclude content, the scan
@@ -35,7 +35,7 @@ mod tests;
 mod text;
 
 use std::{
-    collections::HashSet,
+    borrow::Cow,
     path::Path,
     time::{Duration, Instant},
 };
@@ -48,16 +48,19 @@ use rules::Detector;
 pub use rules::{Risk, Rules, RulesError};
 pub use table::BUILT_IN;
 
+use indexmap::IndexSet;
 use serde_json::Value;
 
 use crate::{
-    activation::substitute::ARGUMENTS,
+    activation::{substitute::substitute, usage},
+    catalog::one_line,
     files::{FileError, SKILL_FILE_NAMES, SkillFiles, content::SNIFF_BYTES, every::Kind},
-    frontmatter::{ParseContext, parse},
+    frontmatter::{ParseContext, decode, parse},
+    skill::Properties,
     text::sanitize,
 };
 
-/// The name of a skill whose `SKILL.md` has none. The scan doesn't know the name of the directory.
+/// The name of a skill that has none, in a directory that is not known.
 const ANY_NAME: &str = "skill";
 
 /// The maximum number of files and other entries that a scan reads.
@@ -85,31 +88,28 @@ const BINARY_OVERLAP_BYTES: usize = 16 * 1024;
 /// # Errors
 /// Returns [`FileError::Directory`] if the directory doesn't exist or can't be opened.
 pub fn scan(dir: &Path, rules: &Rules) -> Result<Report, FileError> {
-    Ok(scan_files(&SkillFiles::open(dir)?, rules))
+    let location = dir.file_name().unwrap_or_default().to_string_lossy();
+    Ok(scan_files_within(&SkillFiles::open(dir)?, &location, rules, &mut { Duration::MAX }))
 }
 
-/// Scans a skill whose directory is already open, like [`scan`].
-pub fn scan_files(files: &SkillFiles, rules: &Rules) -> Report {
-    scan_files_within(files, rules, &mut { Duration::MAX })
-}
-
-/// Scans a skill like [`scan_files`], and subtracts the time that this takes from `time`. If no time is left, the rest of the skill is a
-/// finding with the code `not-scanned`. Several scans can share one limit.
-pub fn scan_files_within(files: &SkillFiles, rules: &Rules, time: &mut Duration) -> Report {
+/// Scans a skill like [`scan`], and subtracts the time that this takes from `time`. If no time is left, the rest of the skill is a
+/// finding with the code `not-scanned`. Several scans can share one limit. `location` is the path of the skill's directory in its
+/// source, which is scanned as well, because the model gets it.
+pub fn scan_files_within(files: &SkillFiles, location: &str, rules: &Rules, time: &mut Duration) -> Report {
     let started = Instant::now();
     let mut findings = Findings::new(rules);
     findings.deadline = started.checked_add(*time);
-    scan_entries(files, &mut findings);
+    scan_entries(files, location, &mut findings);
     *time = time.saturating_sub(started.elapsed());
     findings.into_report()
 }
 
-fn scan_entries(files: &SkillFiles, findings: &mut Findings<'_>) {
-    let (entries, complete) = files.every(MAX_ENTRIES);
+fn scan_entries(files: &SkillFiles, location: &str, findings: &mut Findings<'_>) {
+    let (entries, mut complete) = files.every(MAX_ENTRIES);
     let mut paths = String::new();
     let mut skill = None;
     for entry in &entries {
-        paths.push_str(&entry.path);
+        paths.push_str(&sanitize(&entry.path));
         paths.push('\n');
         let detector = match entry.kind {
             // We can skip this link, since the scan will reach its target anyway.
@@ -118,11 +118,7 @@ fn scan_entries(files: &SkillFiles, findings: &mut Findings<'_>) {
             Kind::Special => Detector::SpecialFile,
             Kind::Repository | Kind::Unread => Detector::NotScanned,
             Kind::File if findings.is_late() => {
-                findings.add_for_file(
-                    Detector::NotScanned,
-                    "",
-                    Some("the time limit of the scan was reached"),
-                );
+                findings.add_unread("", "the time limit of the scan was reached");
                 break;
             }
             Kind::File => {
@@ -135,15 +131,16 @@ fn scan_entries(files: &SkillFiles, findings: &mut Findings<'_>) {
         };
         findings.add_for_file(detector, &entry.path, None);
     }
+    if paths.len() as u64 > MAX_FILE_BYTES {
+        complete = false;
+        paths.clear();
+    }
     if let Some((path, text)) = skill {
-        scan_frontmatter(path, &text, &paths, findings);
+        scan_shown(path, &text, location, &paths, findings);
     }
     if !complete {
-        findings.add_for_file(
-            Detector::NotScanned,
-            "",
-            Some(&format!("skill has more than {MAX_ENTRIES} files")),
-        );
+        findings
+            .add_unread("", &format!("skill has more than {MAX_ENTRIES} files, or paths of more than 4 MiB"));
     }
 }
 
@@ -155,7 +152,7 @@ pub fn scan_text(path: &str, text: &str, rules: &Rules) -> Report {
     let mut findings = Findings::new(rules);
     scan_all(path, text, &mut findings);
     if SKILL_FILE_NAMES.contains(&path) {
-        scan_frontmatter(path, text, "", &mut findings);
+        scan_shown(path, text, "", "", &mut findings);
     }
     findings.into_report()
 }
@@ -166,36 +163,25 @@ pub fn scan_text(path: &str, text: &str, rules: &Rules) -> Report {
 /// file only decide how much is reported.
 fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Option<String> {
     scan_name(path, findings);
-    let head = match files.head(path, SNIFF_BYTES) {
-        Ok(head) => head,
-        Err(error) => {
-            findings.add_for_file(Detector::NotScanned, path, Some(&error.to_string()));
-            return None;
-        }
+    let read = |max: u64, findings: &mut Findings<'_>| {
+        files.head(path, max).map_err(|error| findings.add_unread(path, &error.to_string())).ok()
     };
+    let head = read(SNIFF_BYTES, findings)?;
     findings.files += 1;
     let content = kinds::content(path, &head.bytes);
     if let Content::Binary(detector, description) = content {
         findings.add_for_file(detector, path, Some(description));
     }
-    let is_text = matches!(content, Content::Text | Content::Utf16 { .. });
+    let is_text = matches!(content, Content::Text | Content::Utf16);
     let left = MAX_TOTAL_BYTES.saturating_sub(if is_text { findings.bytes } else { findings.binary_bytes });
     if left == 0 {
-        findings.add_for_file(Detector::NotScanned, path, Some("skill has more than 64 MiB"));
+        findings.add_unread(path, "skill has more than 64 MiB");
         return None;
     }
     let most = if is_text { MAX_FILE_BYTES.min(left) } else { left };
-    let head = if head.complete { Ok(head) } else { files.head(path, most) };
-    let head = match head {
-        Ok(head) => head,
-        Err(error) => {
-            findings.add_for_file(Detector::NotScanned, path, Some(&error.to_string()));
-            return None;
-        }
-    };
+    let head = if head.complete { head } else { read(most, findings)? };
     if !head.complete {
-        let detail = format!("everything after byte {}", head.bytes.len());
-        findings.add_for_file(Detector::NotScanned, path, Some(&detail));
+        findings.add_unread(path, &format!("everything after byte {}", head.bytes.len()));
     }
     let is_reported = matches!(content, Content::Binary(Detector::ArchiveFile | Detector::ProgramFile, _));
     if !is_reported && let Some((detector, what)) = kinds::hidden(&head.bytes, is_text) {
@@ -207,19 +193,16 @@ fn scan_file(files: &SkillFiles, path: &str, findings: &mut Findings<'_>) -> Opt
         return None;
     }
     findings.bytes += head.bytes.len() as u64;
-    let text = match content {
-        Content::Utf16 { is_big_endian } => {
-            // A shell ignores the byte order mark, so scan the bytes as they are as well.
-            scan_binary(path, &head.bytes, findings);
-            utf16(&head.bytes, is_big_endian)
-        }
-        _ => String::from_utf8_lossy(&head.bytes).into_owned(),
-    };
+    if content == Content::Utf16 {
+        // A shell ignores the byte order mark, so scan the bytes as they are as well.
+        scan_binary(path, &head.bytes, findings);
+    }
+    let text = decode(&head.bytes);
     if memchr::memchr(0, text.as_bytes()).is_some() {
         findings.add_for_file(Detector::BinaryFile, path, Some("text that contains zero bytes"));
     }
     scan_all(path, &text, findings);
-    Some(text)
+    Some(text.into_owned())
 }
 
 /// Scans bytes that may contain lines of a script. They are scanned in parts, because invalid UTF-8 needs more memory when it
@@ -229,8 +212,7 @@ fn scan_binary(path: &str, bytes: &[u8], findings: &mut Findings<'_>) {
     let mut lines_before = 0;
     loop {
         if findings.is_late() {
-            let detail = format!("everything after byte {start}");
-            return findings.add_for_file(Detector::NotScanned, path, Some(&detail));
+            return findings.add_unread(path, &format!("everything after byte {start}"));
         }
         let end = bytes.len().min(start + BINARY_PART_BYTES);
         let text = String::from_utf8_lossy(&bytes[start..end]);
@@ -244,15 +226,6 @@ fn scan_binary(path: &str, bytes: &[u8], findings: &mut Findings<'_>) {
     }
 }
 
-/// Decodes UTF-16. Invalid units become U+FFFD.
-fn utf16(bytes: &[u8], is_big_endian: bool) -> String {
-    let (pairs, _) = bytes.as_chunks::<2>();
-    let unit = |pair: &[u8; 2]| {
-        if is_big_endian { u16::from_be_bytes(*pair) } else { u16::from_le_bytes(*pair) }
-    };
-    char::decode_utf16(pairs.iter().map(unit)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
-}
-
 /// Scans the characters of a path, because people read paths, too.
 fn scan_name(path: &str, findings: &mut Findings<'_>) {
     for run in characters::find(path) {
@@ -263,7 +236,7 @@ fn scan_name(path: &str, findings: &mut Findings<'_>) {
 /// Scans a text with all rules, apart from those for `allowed-tools`.
 fn scan_all(path: &str, text: &str, findings: &mut Findings<'_>) {
     let lines = Lines::new(path, text);
-    for run in characters::find(text) {
+    for run in characters::find(lines.text()) {
         findings.add_detected(run.detector, &lines, run.start, run.end, run.spells.as_deref());
     }
     scan_expressions(&lines, findings);
@@ -304,45 +277,54 @@ fn add_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     }
 }
 
-/// Scans the entries of `allowed-tools`, and the texts of all other values, because YAML can write them with escapes. `paths` are the
-/// paths of the skill's files, one per line: a rule can require that the text or a path shows a need for the tool.
-fn scan_frontmatter(path: &str, text: &str, paths: &str, findings: &mut Findings<'_>) {
-    let parsed = parse(text, &ParseContext::in_directory(ANY_NAME));
+/// Scans the texts that the model gets of a skill, because the `SKILL.md` can have them in another form: YAML has escapes, a catalog has
+/// no invisible characters and no repeated spaces, and an activation has no placeholders. Also scans the entries of `allowed-tools`.
+///
+/// `paths` are the paths of the skill's files, one per line. The text or a path can show the need for a tool.
+fn scan_shown(path: &str, text: &str, location: &str, paths: &str, findings: &mut Findings<'_>) {
+    let directory = location.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(ANY_NAME);
+    let parsed = parse(text, &ParseContext::in_directory(directory));
     let Some(frontmatter) = &parsed.frontmatter else { return };
-    let skill = format!("{}\n{}\n{paths}", frontmatter.description, parsed.body(text));
-    let lines = Lines::new(path, text);
-    let header = &text[..parsed.body_start.min(text.len())];
+    let body = parsed.body(text);
+    let lines = Lines::new(path, &text[..parsed.body_start.min(text.len())]);
+    let header = lines.text();
     let properties = &frontmatter.properties;
-    let mut values: Vec<(&str, Vec<&str>)> = vec![
-        ("description", vec![&frontmatter.description]),
-        ("compatibility", properties.compatibility.as_deref().into_iter().collect()),
-        ("argument-hint", properties.argument_hint.as_deref().into_iter().collect()),
-        ("license", properties.license.as_deref().into_iter().collect()),
-        ("tags", properties.tags.iter().map(String::as_str).collect()),
-    ];
+    let entry = format!("{}: {}", frontmatter.name, frontmatter.description);
+    let usage = properties.usage.as_deref().map(usage).unwrap_or_default();
+    // A catalog also shows the directories above a skill.
+    let names = location.split('/').chain([location, frontmatter.name.as_str(), &entry]);
+    let mut values = vec![("description", vec![&*frontmatter.description])];
+    let Properties { compatibility, argument_hint, license, version, tags, paths: globs, .. } = properties;
+    let texts = [("compatibility", compatibility), ("license", license), ("version", version)];
+    let texts = texts.into_iter().chain([("argument-hint", argument_hint)]);
+    values.extend(texts.map(|(key, text)| (key, text.as_deref().into_iter().collect())));
+    let lists = [("tags", tags), ("paths", globs), ("allowed-tools", &properties.allowed_tools)];
+    values.extend(lists.map(|(key, texts)| (key, texts.iter().map(String::as_str).collect())));
     let others = properties.extra.iter().flat_map(|extra| extra.iter()).map(|(key, value)| (&**key, value));
     for (key, value) in properties.metadata.iter().map(|value| ("metadata", &**value)).chain(others) {
         let mut texts = vec![key];
         add_texts(value, &mut texts);
         values.push((key, texts));
     }
-    for (key, mut texts) in values {
-        // The catalog has no invisible characters, so they don't keep letters apart.
-        let clean: Vec<_> = texts.iter().map(|text| sanitize(text)).collect();
-        texts.extend(clean.iter().map(String::as_str));
-        texts.retain(|text| !header.contains(*text));
+    values.push(("metadata", usage.lines().collect()));
+    values.push(("name", names.chain(paths.lines()).collect()));
+    values.retain(|(_, texts)| !texts.is_empty());
+    for (key, texts) in values {
+        let forms = texts.into_iter().flat_map(|text| [Cow::Borrowed(text), one_line(text).into()]);
+        let texts: IndexSet<Cow<'_, str>> = forms.collect();
         let is_key = |line: &str| line.trim_start().trim_start_matches(['"', '\'']).starts_with(key);
-        findings.add_decoded(path, header.lines().position(is_key).unwrap_or(0) + 1, &texts.join("\n"));
+        let line = header.lines().position(is_key).unwrap_or(0) + 1;
+        // The empty lines keep base64 apart.
+        findings.add_decoded(path, line, &texts.into_iter().collect::<Vec<_>>().join("\n\n"));
     }
-    let body = parsed.body(text);
-    if body.contains(ARGUMENTS) {
-        // It is replaced by the words of the user, of which there can be none.
-        findings.add_decoded(path, header.lines().count(), &body.replace(ARGUMENTS, ""));
+    // The user can write no arguments.
+    let (shown, _) = substitute(body, Some(location), "");
+    if shown != body {
+        findings.add_decoded(path, header.lines().count(), &shown);
     }
+    let skill = format!("{}\n{body}\n{paths}", frontmatter.description);
     let key = header.find("allowed-tools").unwrap_or(0);
-    let mut seen = HashSet::new();
-    let entries = properties.allowed_tools.iter().map(String::as_str);
-    let entries: Vec<&str> = entries.filter(|entry| seen.insert(*entry)).collect();
+    let entries: IndexSet<&str> = properties.allowed_tools.iter().map(String::as_str).collect();
     text::find_tools(findings.rules, &entries, &skill, |rule, entry| {
         let start = header[key..].find(entry).map_or(key, |at| key + at);
         findings.add(rule, &lines, start, start + entry.len(), Some(entry));

@@ -83,6 +83,12 @@ fn is_odd_space(c: char) -> bool {
     c == BRAILLE_BLANK || c.is_whitespace() && !matches!(c, ' ' | '\t')
 }
 
+/// Replaces each character outside of ASCII that looks like a space by a space. The number of characters stays the same.
+pub(crate) fn plain_spaces(text: &str) -> Cow<'_, str> {
+    let is_other = |c: char| !c.is_ascii() && is_odd_space(c);
+    if text.is_ascii() || !text.contains(is_other) { text.into() } else { text.replace(is_other, " ").into() }
+}
+
 /// Escapes a path for display on one line, as in [`shown`]. White space other than a space is escaped as well, because a path with a space
 /// instead can exist, too. The same goes for a backslash that is no separator. Invalid Unicode becomes U+FFFD.
 pub fn shown_path(path: &Path) -> String {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-pub(crate) const ARGUMENTS: &str = "$ARGUMENTS";
+const ARGUMENTS: &str = "$ARGUMENTS";
 const DIRECTORIES: [&str; 2] = ["{baseDir}", "${CLAUDE_SKILL_DIR}"];
 const ELEMENT: &str = "skill_content";
 
@@ -13,7 +13,7 @@ const MAX_REPLACED_BYTES: usize = 256 * 1024;
 /// Replaces the placeholders in `body`, up to [`MAX_REPLACED_BYTES`]. Also returns true if the body contains `$ARGUMENTS`.
 ///
 /// This is done in a single pass, so that placeholders in `dir` or `arguments` are not replaced.
-pub(super) fn substitute(body: &str, dir: Option<&str>, arguments: &str) -> (String, bool) {
+pub(crate) fn substitute(body: &str, dir: Option<&str>, arguments: &str) -> (String, bool) {
     let mut text = String::with_capacity(body.len() + arguments.len());
     let mut rest = body;
     let mut uses_arguments = false;

@@ -9,9 +9,10 @@ use super::{
     rules::{Detector, Risk, Rule, Rules},
 };
 use crate::{
+    catalog::one_line,
     diagnostic::Severity,
     order,
-    text::{hidden, shown},
+    text::{hidden, plain_spaces, shown},
 };
 
 /// The maximum number of characters before the match in an excerpt.
@@ -64,6 +65,13 @@ impl Finding {
         matches!(self.code.as_str(), "not-scanned" | "archive-file" | "program-file" | "binary-file")
     }
 
+    /// Returns true if the other finding has the same match, or one that begins with it or is the beginning of it.
+    fn is_same(&self, other: &Self) -> bool {
+        let words = |finding: &Self| one_line(&finding.excerpt[finding.mark.clone()]);
+        let begins = |a: &Self, b: &Self| words(a).starts_with(&words(b));
+        (&self.code, &self.file) == (&other.code, &other.file) && (begins(self, other) || begins(other, self))
+    }
+
     /// Returns the reason, followed by the detail if there is one.
     pub fn message(&self) -> String {
         match &self.detail {
@@ -92,10 +100,10 @@ impl Report {
     }
 }
 
-/// A text with an index of its lines.
+/// A text with an index of its lines. All its spaces are plain ones, because a model reads others like them.
 pub(super) struct Lines<'t> {
     path: &'t str,
-    text: &'t str,
+    text: Cow<'t, str>,
     /// The byte offset of the start of each line.
     starts: Vec<usize>,
     /// The number of lines before the text, if it is a part of a file.
@@ -109,20 +117,22 @@ impl<'t> Lines<'t> {
 
     /// Indexes a part of a file that begins after the first `before` lines.
     pub(super) fn after(before: usize, path: &'t str, text: &'t str) -> Self {
+        let text = plain_spaces(text);
         let breaks = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);
-        Self { path, text, starts: std::iter::once(0).chain(breaks).collect(), before }
+        let starts = std::iter::once(0).chain(breaks).collect();
+        Self { path, text, starts, before }
     }
 
     pub(super) fn path(&self) -> &'t str {
         self.path
     }
 
-    pub(super) fn text(&self) -> &'t str {
-        self.text
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Returns the line that contains the byte `at`: its number starting at 0, its text, and its byte offset.
-    fn around(&self, at: usize) -> (usize, &'t str, usize) {
+    fn around(&self, at: usize) -> (usize, &str, usize) {
         let line = self.starts.partition_point(|&start| start <= at) - 1;
         let start = self.starts[line];
         let end = self.starts.get(line + 1).map_or(self.text.len(), |&next| next - 1);
@@ -214,15 +224,17 @@ impl<'r> Findings<'r> {
         }
     }
 
-    /// Adds the findings in a text that was decoded from this line of a file, unless the file has the same finding.
+    /// Adds a finding for content that is not scanned.
+    pub(super) fn add_unread(&mut self, path: &str, why: &str) {
+        self.add_for_file(Detector::NotScanned, path, Some(why));
+    }
+
+    /// Adds the findings in a text that was decoded from this line of a file, unless the file has a finding with the same match.
     pub(super) fn add_decoded(&mut self, path: &str, line: usize, text: &str) {
         let mut decoded = Self::new(self.rules);
         super::scan_all(path, text, &mut decoded);
         for finding in decoded.found {
-            let Finding { code, file, excerpt, .. } = &finding;
-            let is_same =
-                |other: &Finding| (&other.code, &other.file, &other.excerpt) == (code, file, excerpt);
-            let is_new = !self.found.iter().any(is_same);
+            let is_new = !self.found.iter().any(|other| finding.is_same(other));
             if is_new && self.found.len() < MAX_FINDINGS {
                 self.found.push(Finding { line: number_of(line), ..finding });
             } else {
@@ -268,12 +280,9 @@ impl<'r> Findings<'r> {
     }
 
     pub(super) fn into_report(mut self) -> Report {
-        if self.is_full
-            && let Some(rule) = self.rules.detector(Detector::NotScanned)
-        {
+        if self.is_full && self.rules.detector(Detector::NotScanned).is_some() {
             self.found.pop();
-            let detail = format!("more than {MAX_FINDINGS} findings");
-            self.push(rule, "", (0, 0), String::new(), 0..0, Some(&detail));
+            self.add_unread("", &format!("more than {MAX_FINDINGS} findings"));
         }
         order::sort_by(&mut self.found, |a, b| {
             (&a.file, a.line, a.column, &a.code).cmp(&(&b.file, b.line, b.column, &b.code))

@@ -11,7 +11,7 @@ pub(super) enum Content {
     /// Text in UTF-8, or in an encoding that is mostly compatible with ASCII.
     Text,
     /// Text in UTF-16.
-    Utf16 { is_big_endian: bool },
+    Utf16,
     /// An image, audio, font or document. It is scanned for lines of scripts, but not reported.
     Media,
     /// Another binary file, or one whose first bytes are those of an image but whose extension isn't. Contains the detector that reports
@@ -38,12 +38,9 @@ const MEDIA: [&str; 55] = [
 
 /// Classifies a file by its path and first bytes.
 pub(super) fn content(path: &str, start: &[u8]) -> Content {
-    match start {
-        [0xFF, 0xFE, ..] if start.get(2..4) != Some(&[0, 0]) => {
-            return Content::Utf16 { is_big_endian: false };
-        }
-        [0xFE, 0xFF, ..] => return Content::Utf16 { is_big_endian: true },
-        _ => {}
+    let is_utf32 = start.starts_with(&[0xFF, 0xFE, 0, 0]);
+    if !is_utf32 && matches!(start, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]) {
+        return Content::Utf16;
     }
     if let Some(program) = program(start) {
         return Content::Binary(Detector::ProgramFile, program);

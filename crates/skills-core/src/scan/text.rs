@@ -1,11 +1,13 @@
 //! Applies regular expressions to texts, to hidden passages, to decoded texts, and to entries of `allowed-tools`.
 
+use indexmap::IndexSet;
 use regex::bytes::Regex;
 
 use super::{
     expression::Expressions,
     rules::{Matcher, Place, Rule, Rules},
 };
+use crate::text::plain_spaces;
 
 /// The maximum number of findings of one rule in one text. More findings add no information, and each costs a search.
 const MAX_OF_A_KIND: usize = 10;
@@ -59,7 +61,7 @@ pub(super) fn find<'r>(
 pub(super) fn find_decoded<'r>(rules: &'r Rules, decoded: &str, mut found: impl FnMut(&'r Rule)) {
     for rule in &rules.rules {
         if let Matcher::Expression { place: Place::Decoded, pattern, except } = &rule.matcher
-            && first(pattern, except, decoded).is_some()
+            && first(pattern, except, &plain_spaces(decoded)).is_some()
         {
             found(rule);
         }
@@ -69,13 +71,14 @@ pub(super) fn find_decoded<'r>(rules: &'r Rules, decoded: &str, mut found: impl 
 /// Calls `found` for each rule that matches an entry of `allowed-tools`, unless the text of the skill justifies the entry.
 pub(super) fn find_tools<'r, 'e>(
     rules: &'r Rules,
-    entries: &[&'e str],
+    entries: &IndexSet<&'e str>,
     skill: &str,
     mut found: impl FnMut(&'r Rule, &'e str),
 ) {
     for rule in &rules.rules {
         let Matcher::Expression { place: Place::Tools, pattern, except } = &rule.matcher else { continue };
-        let mut matches = entries.iter().filter(|entry| first(pattern, except, entry).is_some()).peekable();
+        let mut matches =
+            entries.iter().filter(|entry| first(pattern, except, &plain_spaces(entry)).is_some()).peekable();
         // The text can be long, so search it only once for all entries.
         let is_justified = || rule.unless.iter().any(|pattern| pattern.is_match(skill.as_bytes()));
         if matches.peek().is_some() && !is_justified() {

@@ -136,7 +136,7 @@ pub(super) fn add_part(
         if let Some(files) = read.ok().filter(|_| is_same && digest == *approved) {
             let number = files.len();
             let skill = Skill::clone(&entry.skill).guarded(Guard::new(digest, files));
-            if let Some(refusal) = refusal(&skill, number, wanted) {
+            if let Some(refusal) = refusal(&skill, &path, number, wanted) {
                 skills.skip(refusal.skipped(stored.file()));
                 continue;
             }

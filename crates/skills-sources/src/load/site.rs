@@ -51,7 +51,7 @@ impl Site<'_> {
                 .is_none_or(|approved| approved.is_some_and(|digest| *digest == digest::of_entry(skill)))
             {
                 // The files of a web site are fetched when they are used, so they can't be scanned before.
-                match refusal(skill, 0, wanted) {
+                match refusal(skill, "", 0, wanted) {
                     Some(refusal) => skills.skip(refusal.skipped(address.as_str())),
                     None => drop(skills.add_shared(skill.clone(), entry.diagnostics.clone())),
                 }

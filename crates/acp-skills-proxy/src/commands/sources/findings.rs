@@ -1,19 +1,26 @@
 //! Scans skills before they are approved.
 
-use skills_core::scan::{Finding, Rules, scan, scan_text};
+use std::time::Duration;
+
+use skills_core::{
+    files::SkillFiles,
+    scan::{Finding, Rules, scan_files_within, scan_text},
+};
 use skills_sources::{OfferedSkill, SkillChange};
 
 use super::show::FindingsBySkill;
 
-/// Returns the findings for a skill. For a skill of a web site, this scans only the description, because its files are fetched when
-/// they are used.
+/// Returns the findings for a skill. For a skill of a web site, this scans only the name and the description, because its files are
+/// fetched when they are used.
 fn of(skill: &OfferedSkill) -> Vec<Finding> {
     let rules = Rules::built_in();
-    match &skill.dir {
-        // If we can't open the directory, the skill was not fetched either, so there is nothing to scan.
-        Some(dir) => scan(dir, rules).map(|report| report.findings).unwrap_or_default(),
-        None => scan_text("description", &skill.description, rules).findings,
-    }
+    let Some(dir) = &skill.dir else {
+        let text = format!("{}\n{}", skill.name, skill.description);
+        return scan_text("description", &text, rules).findings;
+    };
+    // If we can't open the directory, the skill was not fetched either, so there is nothing to scan.
+    let Ok(files) = SkillFiles::open(dir) else { return Vec::new() };
+    scan_files_within(&files, &skill.path, rules, &mut { Duration::MAX }).findings
 }
 
 /// Returns the new findings of all changed skills.
