@@ -92,8 +92,8 @@ struct State {
     statuses: Vec<Status>,
     /// The skills that are available of sources that have to be fetched, by index of the source.
     partly: HashMap<usize, SkillSet>,
-    /// Marks that protect the served versions from pruning, with their commits, by index of the source.
-    in_use: HashMap<usize, Vec<(String, InUse)>>,
+    /// Marks that protect the served versions from pruning, by index of the source. `None` if that is not possible.
+    in_use: HashMap<usize, Option<InUse>>,
     /// Approved versions that could not be written to the lock file, by index of the source.
     unsaved: HashMap<usize, Pinned>,
     /// Sentences about new versions.
@@ -194,28 +194,22 @@ impl Sources {
         done
     }
 
-    /// Protects the served version of a source from pruning.
-    fn hold(&self, in_use: &mut HashMap<usize, Vec<(String, InUse)>>, number: usize, pinned: &Pinned) {
+    /// Protects the served versions of a source from pruning.
+    fn hold(&self, in_use: &mut HashMap<usize, Option<InUse>>, number: usize, pinned: &Pinned) {
         let Some(store) = &self.0.store else { return };
         let place = self.0.specs[number].address.place();
         let versions = order::set(pinned.clone().into_versions());
-        let parts = if let Pinned::Git(git) = pinned { git.parts() } else { Vec::new() };
+        // Of the versions of a web site, only archives have a directory.
+        let versions = versions.iter().map(|version| store.version(place, version));
+        let versions: Vec<_> = versions.filter(|version| version.is_dir()).collect();
         let held = in_use.entry(number).or_default();
-        for version in &versions {
-            if held.iter().any(|(held, _)| held == version) {
-                continue;
-            }
-            let root = store.version(place, version);
-            if let Place::Git(place) = place
-                && root.exists()
-                && let Some(part) = parts.iter().find(|part| part.commit == *version)
-            {
-                approved::reduce(store, place, part);
-            }
-            // Of the versions of a web site, only archives have a directory.
-            held.extend(InUse::of(&root).map(|mark| (version.clone(), mark)));
+        if held.as_ref().is_some_and(|held| held.versions() == versions) {
+            return;
         }
-        held.retain(|(version, _)| versions.contains(version));
+        if let (Place::Git(place), Pinned::Git(git)) = (place, pinned) {
+            git.parts().iter().for_each(|part| approved::reduce(store, place, part));
+        }
+        *held = InUse::of(versions);
     }
 
     /// Reads lock files and store. A source that is being fetched or has failed keeps its status, unless it is available now.

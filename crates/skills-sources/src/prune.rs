@@ -1,7 +1,7 @@
 //! Removes unused versions of sources from the cache.
 //!
-//! A version is in use while a process holds a lock on its mark file. The mark's modification time is the time when the version was
-//! last used. If a lock file refers to a version, it is always kept, because its repository may be gone. This includes lock files on
+//! A version is in use while a process holds a lock on its mark file, or on that of its source, which protects all versions of the source.
+//! The modification time of a version's mark is the time when the version was last used. If a lock file refers to a version, it is always kept, because its repository may be gone. This includes lock files on
 //! disks that are not mounted, and lock files that were deleted after they were used in the last 30 days.
 
 use std::{
@@ -25,28 +25,50 @@ const MARK_TIMEOUT: Duration = Duration::from_millis(100);
 /// The pause between two attempts to lock a mark.
 const MARK_PAUSE: Duration = Duration::from_millis(5);
 
-/// Marks a version as in use until it is dropped.
+/// Marks versions of a source as in use until it is dropped.
 #[derive(Debug)]
 pub(super) struct InUse {
+    versions: Vec<PathBuf>,
     /// The file holds a shared lock of the operating system until it is closed.
     _mark: File,
 }
 
 impl InUse {
-    /// Marks the version in `dir` as in use. Returns `None` if that is not possible, for example in a read-only cache.
-    pub(super) fn of(dir: &Path) -> Option<Self> {
+    /// Marks versions of the same source, which are given by their directories, as in use. Returns `None` if there are none, or if that is
+    /// not possible, for example in a read-only cache.
+    ///
+    /// Several versions share the mark of the source, because a lock needs an open file, and a web site can have thousands of archives.
+    pub(super) fn of(versions: Vec<PathBuf>) -> Option<Self> {
+        let dir = match &versions[..] {
+            [] => return None,
+            [version] => version,
+            [version, ..] => version.parent()?,
+        };
         let path = dir.join(MARK);
-        // Only the user can open a new mark, because opening a file is enough to lock it.
-        let mark = private::lockable(&path).ok()?;
-        // The mark may have been created by another program with other permissions. We ignore errors, because the cache may belong to
-        // another user.
-        let _ = private::tighten(&mark);
+        let mark = open(dir)?;
         lock_shared(&mark, &path)?;
         // Another process may have removed the directory while we were waiting for the lock.
         path.exists().then_some(())?;
-        mark.set_modified(SystemTime::now()).ok()?;
-        Some(Self { _mark: mark })
+        for version in &versions {
+            open(version).and_then(|mark| mark.set_modified(SystemTime::now()).ok());
+        }
+        Some(Self { versions, _mark: mark })
     }
+
+    /// Returns the directories of the versions.
+    pub(super) fn versions(&self) -> &[PathBuf] {
+        &self.versions
+    }
+}
+
+/// Opens the mark in `dir`, and creates it if it doesn't exist.
+fn open(dir: &Path) -> Option<File> {
+    // Only the user can open a new mark, because opening a file is enough to lock it.
+    let mark = private::lockable(&dir.join(MARK)).ok()?;
+    // The mark may have been created by another program with other permissions. We ignore errors, because the cache may belong to
+    // another user.
+    let _ = private::tighten(&mark);
+    Some(mark)
 }
 
 /// Locks a mark. A process that removes the version holds the lock for a moment. Any other process could hold it forever, so this gives
@@ -96,14 +118,19 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// A version that is not in use. Its exclusive lock keeps other processes from using it while it is removed.
+/// A version that is not in use. Its exclusive locks keep other processes from using it while it is removed.
 pub(super) struct Unused<'a> {
     path: &'a Path,
     mark: Option<File>,
+    /// The mark of the source.
+    _of_source: File,
 }
 
 impl<'a> Unused<'a> {
     pub(super) fn of(path: &'a Path, unused: Duration) -> Option<Self> {
+        // Create the mark of the source if it doesn't exist, so that no other process can lock it from now on.
+        let of_source = open(path.parent()?)?;
+        of_source.try_lock().ok()?;
         let mark = path.join(MARK);
         let has_mark = path.is_dir() && mark.exists();
         let dated = if has_mark { &mark } else { path };
@@ -116,7 +143,11 @@ impl<'a> Unused<'a> {
             None
         };
         let modified = fs::metadata(dated).and_then(|metadata| metadata.modified()).ok()?;
-        modified.elapsed().is_ok_and(|age| age >= unused).then_some(Self { path, mark })
+        modified.elapsed().is_ok_and(|age| age >= unused).then_some(Self {
+            path,
+            mark,
+            _of_source: of_source,
+        })
     }
 
     /// Renames the directory first, so that no process finds a part of it, and then removes it. Returns true on success.
@@ -129,7 +160,7 @@ impl<'a> Unused<'a> {
 
     /// Moves the directory to a temporary directory, unless a process uses it.
     pub(super) fn aside(self, place: &Path) -> Option<Aside> {
-        let Self { path, mut mark } = self;
+        let Self { path, mut mark, _of_source } = self;
         let has_mark = mark.is_some();
         let aside = Temporary::create_in(place).ok()?;
         if cfg!(windows) {
@@ -194,7 +225,7 @@ mod tests {
         let dir = cache.join("git/place").join(commit(digit));
         fs::create_dir_all(dir.join("name/skill")).unwrap();
         fs::write(dir.join("name/skill/SKILL.md"), "x").unwrap();
-        drop(InUse::of(&dir).unwrap());
+        drop(InUse::of(vec![dir.clone()]).unwrap());
         let mark = File::options().write(true).open(dir.join(MARK)).unwrap();
         mark.set_modified(SystemTime::now() - age).unwrap();
         dir
@@ -248,7 +279,7 @@ mod tests {
                     .unwrap();
             }
         }
-        let in_use = InUse::of(&used).unwrap();
+        let in_use = InUse::of(vec![used.clone()]).unwrap();
         File::options()
             .write(true)
             .open(used.join(MARK))
@@ -281,6 +312,25 @@ mod tests {
         assert!(prune(&dir.path().join("none"), Duration::ZERO).is_empty());
     }
 
+    /// A process can use thousands of versions, and it has a limited number of open files.
+    #[test]
+    fn several_versions_of_a_source_share_a_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path();
+        let [first, second, other] = ['a', 'b', 'c'].map(|digit| checkout(cache, digit, MONTH * 2));
+        let in_use = InUse::of(vec![first.clone(), second.clone()]).unwrap();
+        assert!(prune(cache, Duration::ZERO).is_empty());
+        for (version, is_used) in [(&first, true), (&second, true), (&other, false)] {
+            let mark = File::options().write(true).open(version.join(MARK)).unwrap();
+            assert_eq!(mark.metadata().unwrap().modified().unwrap().elapsed().unwrap() < MONTH, is_used);
+            // The lock of the source is the only one.
+            mark.try_lock().unwrap();
+        }
+        drop(in_use);
+        removes(cache, MONTH, &[&other]);
+        removes(cache, Duration::ZERO, &[&first, &second]);
+    }
+
     /// If a process starts to use a version while another one removes it, only one of the two succeeds.
     #[test]
     fn a_version_is_either_used_or_removed() {
@@ -294,7 +344,7 @@ mod tests {
             }
         };
         thread::scope(|scope| {
-            let user = scope.spawn(|| InUse::of(&checkout).is_some());
+            let user = scope.spawn(|| InUse::of(vec![checkout.clone()]).is_some());
             let is_gone = unused.remove(checkout.parent().unwrap());
             let is_used = user.join().unwrap();
             assert!(!(is_gone && is_used), "the version was removed while it is used");
@@ -320,8 +370,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let held = private::lockable(&dir.path().join(MARK)).unwrap();
         held.lock().unwrap();
-        assert!(InUse::of(dir.path()).is_none());
+        assert!(InUse::of(vec![dir.path().to_owned()]).is_none());
         drop(held);
-        assert!(InUse::of(dir.path()).is_some());
+        assert!(InUse::of(vec![dir.path().to_owned()]).is_some());
     }
 }
