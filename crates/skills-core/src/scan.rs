@@ -37,6 +37,7 @@ mod text;
 use std::{
     borrow::Cow,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -300,8 +301,10 @@ fn scan_shown(path: &str, text: &str, location: &str, paths: &str, findings: &mu
     values.extend(texts.map(|(key, text)| (key, text.as_deref().into_iter().collect())));
     let lists = [("tags", tags), ("paths", globs), ("allowed-tools", &properties.allowed_tools)];
     values.extend(lists.map(|(key, texts)| (key, texts.iter().map(String::as_str).collect())));
-    let others = properties.extra.iter().flat_map(|extra| extra.iter()).map(|(key, value)| (&**key, value));
-    for (key, value) in properties.metadata.iter().map(|value| ("metadata", &**value)).chain(others) {
+    let value = |json: &Option<Arc<str>>| json.as_deref().and_then(|json| serde_json::from_str(json).ok());
+    let [metadata, extra]: [Option<Value>; 2] = [&properties.metadata, &properties.extra].map(value);
+    let others = extra.iter().filter_map(Value::as_object).flatten().map(|(key, value)| (&**key, value));
+    for (key, value) in metadata.iter().map(|value| ("metadata", value)).chain(others) {
         let mut texts = vec![key];
         add_texts(value, &mut texts);
         values.push((key, texts));

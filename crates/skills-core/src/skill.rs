@@ -27,9 +27,7 @@ pub use self::{
     usage::{Example, Parameter, Usage},
 };
 
-use indexmap::IndexMap;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::{
     name::SkillName,
@@ -94,10 +92,11 @@ pub struct Properties {
     pub paths: Vec<String>,
     /// The `parameters` and `examples` of a virtual skill, or those in the `metadata` of a `SKILL.md`.
     pub usage: Option<Box<Usage>>,
-    /// `metadata`: any value. The specification asks for a map of strings, but files in the wild contain other shapes.
-    pub metadata: Option<Box<Value>>,
-    /// All other keys, in the order of the file.
-    pub extra: Option<Box<IndexMap<String, Value>>>,
+    /// `metadata` as JSON, because small maps and lists need much more memory than their text. The specification asks for a map of
+    /// strings, but files in the wild contain other shapes.
+    pub metadata: Option<Arc<str>>,
+    /// All other keys as a JSON object, in the order of the file.
+    pub extra: Option<Arc<str>>,
 }
 
 impl Default for Properties {

@@ -214,8 +214,10 @@ fn entry(skill: &Skill) -> Option<Entry> {
     if !properties.allowed_tools.is_empty() {
         frontmatter = frontmatter.with_field("allowed-tools", properties.allowed_tools.join(" "));
     }
-    if let Some(metadata) = &properties.metadata {
-        frontmatter = frontmatter.with_field("metadata", Value::clone(metadata));
+    if let Some(metadata) = &properties.metadata
+        && let Ok(metadata) = serde_json::from_str::<Value>(metadata)
+    {
+        frontmatter = frontmatter.with_field("metadata", metadata);
     }
     let files = manifest(skill).map_or(SkillResources::Dynamic, SkillResources::Files);
     // Two files whose names differ only in their escapes can't be in one list.

@@ -1,5 +1,7 @@
 //! [`Entry`]: the entry of one skill in a server's list, and the checks that it passes. Nothing that a server sends is trusted.
 
+use std::sync::Arc;
+
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use skills_core::{
@@ -185,17 +187,12 @@ fn is_same(entry: &Frontmatter, file: &Frontmatter) -> bool {
     {
         other.version.clone_from(&own.version);
     }
-    if let (Some(ours), Some(theirs)) = (&own.metadata, &other.metadata)
-        && is_same_value(ours, theirs)
-    {
-        other.metadata.clone_from(&own.metadata);
-    }
-    if let (Some(ours), Some(theirs)) = (&own.extra, &other.extra) {
-        let is_same_field = |(key, value): (&String, &Value)| {
-            theirs.get(key).is_some_and(|other| is_same_value(value, other))
-        };
-        if ours.len() == theirs.len() && ours.iter().all(is_same_field) {
-            other.extra.clone_from(&own.extra);
+    let parsed = |json: &Option<Arc<str>>| json.as_deref().and_then(|json| serde_json::from_str(json).ok());
+    for (ours, theirs) in [(&own.metadata, &mut other.metadata), (&own.extra, &mut other.extra)] {
+        if let (Some(our_value), Some(their_value)) = (parsed(ours), parsed(theirs))
+            && is_same_value(&our_value, &their_value)
+        {
+            theirs.clone_from(ours);
         }
     }
     entry.name == file.name && entry.description == file.description && *own == other

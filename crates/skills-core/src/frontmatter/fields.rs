@@ -2,10 +2,9 @@
 
 mod metadata;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use indexmap::IndexMap;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     Frontmatter, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, ParseContext,
@@ -303,21 +302,21 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 
     /// Returns the entries that are not known fields, in order.
-    fn extra(&mut self, assigned: usize) -> Option<Box<IndexMap<String, Value>>> {
+    fn extra(&mut self, assigned: usize) -> Option<Arc<str>> {
         if self.findings.wants_spec() {
             self.unknown_fields();
         }
         if assigned == self.entries.len() {
             return None;
         }
-        let mut extra = IndexMap::new();
+        let mut extra = Map::new();
         for (index, (key, value)) in self.entries.iter().enumerate() {
             if !self.slots.contains(&Some(index)) {
                 let key = key.text().map_or_else(|| key.to_value().to_string(), str::to_owned);
                 extra.entry(key).or_insert_with(|| value.to_value());
             }
         }
-        Some(Box::new(extra))
+        Some(Value::Object(extra).to_string().into())
     }
 
     fn unknown_fields(&mut self) {

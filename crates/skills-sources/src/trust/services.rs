@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use serde_json::{Map, Value};
 use skills_core::{Properties, Skill, SkillSet, set::Unapproved, skill::Sha256};
 
 use super::{Trust, place};
@@ -28,6 +29,10 @@ pub(super) fn digest_of(skill: &Skill) -> String {
         },
         |properties| {
             let Properties { license, version, allowed_tools, priority, metadata, extra, .. } = properties;
+            let metadata: Option<Value> =
+                metadata.as_deref().and_then(|json| serde_json::from_str(json).ok());
+            let extra: Option<Map<String, Value>> =
+                extra.as_deref().and_then(|json| serde_json::from_str(json).ok());
             format!("{:?}", (license, version, allowed_tools, priority, metadata, extra))
         },
     ];
@@ -93,8 +98,8 @@ mod tests {
             |properties| properties.disable_model_invocation = true,
             |properties| properties.hide_from_discovery = true,
             |properties| properties.paths = vec!["x".to_owned()],
-            |properties| properties.metadata = Some(Box::new(json!("x"))),
-            |properties| properties.extra = Some(Box::new([("x".to_owned(), json!("x"))].into())),
+            |properties| properties.metadata = Some(json!("x").to_string().into()),
+            |properties| properties.extra = Some(json!({ "x": "x" }).to_string().into()),
         ];
         let mut seen = HashSet::new();
         for change in changes {

@@ -41,7 +41,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             let required = if name == "parameters" { "a `name`" } else { "a `scenario`" };
             self.unusable(key, node, &format!("{required} for all entries of `{name}`"));
         }
-        properties.metadata = Some(Box::new(value));
+        properties.metadata = Some(value.to_string().into());
     }
 
     /// Reports values that are not texts, because the specification maps strings to strings.

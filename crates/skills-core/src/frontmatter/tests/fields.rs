@@ -45,7 +45,7 @@ fn check(yaml: &str, expect: Expect) {
         writeln!(actual, "priority {}", properties.priority).unwrap();
     }
     if let Some(extra) = &properties.extra {
-        writeln!(actual, "extra {}", serde_json::to_string(extra).unwrap()).unwrap();
+        writeln!(actual, "extra {extra}").unwrap();
     }
     for diagnostic in parsed.diagnostics {
         writeln!(actual, "{diagnostic}").unwrap();
