@@ -17,6 +17,7 @@ use skills_core::{
     files::SkillFiles,
     order,
     scan::{Finding, Risk, Rules, scan_files_within},
+    text::markdown_code,
 };
 
 use self::{repository::of_repository, site::Site};
@@ -248,7 +249,7 @@ fn not_approved(address: &Address, name: &SkillName, is_known: bool) -> Diagnost
     } else {
         "is not approved, because a scan found a high risk or could not read all files, or the skill was excluded"
     };
-    Diagnostic::error("not-approved", format!("skill `{name}` from {address} {why}"))
+    Diagnostic::error("not-approved", format!("skill {} from {address} {why}", markdown_code(name.as_str())))
         .help(format!("use `acp-skills-proxy update '{address}'` to review and approve"))
 }
 

@@ -27,12 +27,13 @@ use skills_core::{
     Diagnostic, Scope, SkillName,
     scan::{Finding, Report, Risk},
     set::{REFUSED_BY_POLICY, Skipped},
-    text::{shown, shown_path},
+    text::{markdown_code, shown, shown_path},
 };
 
 use self::{addresses::Pattern, servers::ServerPattern};
 use crate::{
     Address,
+    access::origin,
     address::{NPM_REGISTRY, Place},
 };
 
@@ -96,6 +97,12 @@ pub struct Refusal {
     file: PathBuf,
 }
 
+/// Returns the host and the port of a URL. The other parts can contain secrets, and refusals are logged.
+fn server_of(url: &str) -> String {
+    let origin = origin(url);
+    shown(origin.rsplit(['/', '@']).next().unwrap_or_default()).into_owned()
+}
+
 /// Writes a reason in parentheses, if there is one.
 struct Clause<'a>(&'a str);
 
@@ -141,7 +148,7 @@ impl Policy {
         if patterns.iter().any(|pattern| pattern.matches(address)) {
             return Ok(());
         }
-        Err(self.refusal(format!("source `{}`", shown(address.as_str())), "sources.allow"))
+        Err(self.refusal(format!("source {}", markdown_code(address.as_str())), "sources.allow"))
     }
 
     /// Decides if the packages of an npm registry may be used. The public registry is allowed; the URL of another one must be allowed as
@@ -153,7 +160,7 @@ impl Policy {
         if self.sources.is_none() || url == NPM_REGISTRY || self.is_url_allowed(url) {
             return Ok(());
         }
-        Err(self.refusal(format!("npm registry `{}`", shown(url)), "sources.allow"))
+        Err(self.refusal(format!("npm registry `{}`", server_of(url)), "sources.allow"))
     }
 
     /// Returns true if `sources.allow` has a URL that is fetched as it is. In contrast to a source, the address of a repository's page doesn't
@@ -171,8 +178,8 @@ impl Policy {
         if self.sources.is_none() || self.is_url_allowed(url) {
             return Ok(());
         }
-        let what = format!("URL of skill `{}`", shown(skill));
-        Err(Refusal { why: shown(url).into_owned(), ..self.refusal(what, "sources.allow") })
+        let what = format!("URL of skill {}", markdown_code(skill));
+        Err(Refusal { why: server_of(url), ..self.refusal(what, "sources.allow") })
     }
 
     /// Returns true if the skills of sources have to pass a scan before they are used.
@@ -188,7 +195,7 @@ impl Policy {
         let Some(max) = self.scan else { return Ok(()) };
         let refused = |why: String| Refusal {
             why,
-            ..self.refusal(format!("skill `{name}`"), &format!("sources.scan: {max}"))
+            ..self.refusal(format!("skill {}", markdown_code(name.as_str())), &format!("sources.scan: {max}"))
         };
         let Some(report) = report else { return Err(refused("it cannot be scanned".to_owned())) };
         let is_refused = |finding: &&Finding| finding.risk > max || finding.is_unread();
@@ -206,7 +213,10 @@ impl Policy {
     /// Returns the refusal of a source that is not in the lock file of the administrator. `None` if there is no such file.
     pub fn not_in_lock(&self, address: &Address) -> Option<Refusal> {
         let why = format!("it is not in {}", shown_path(self.lock()?));
-        Some(Refusal { why, ..self.refusal(format!("source `{}`", shown(address.as_str())), "sources.lock") })
+        Some(Refusal {
+            why,
+            ..self.refusal(format!("source {}", markdown_code(address.as_str())), "sources.lock")
+        })
     }
 
     /// Returns true if sessions need telemetry.
@@ -287,7 +297,7 @@ impl Policy {
         if is_allowed || dir.is_some_and(|dir| allowed.directories.is_match(dir)) {
             return Ok(());
         }
-        Err(self.refusal(format!("skill `{}`", shown(name)), "skills.allow"))
+        Err(self.refusal(format!("skill {}", markdown_code(name)), "skills.allow"))
     }
 
     /// Returns the rule about programs of skills.
@@ -303,7 +313,7 @@ impl Policy {
         if self.scripts == Scripts::Allowed {
             return Ok(());
         }
-        Err(self.script(&format!("skill `{}` with commands as tools", shown(skill)), ""))
+        Err(self.script(&format!("skill {} with commands as tools", markdown_code(skill)), ""))
     }
 
     /// Returns the refusal of something about scripts, such as a flag. `why` is a clause with the reason, or empty.
@@ -325,7 +335,7 @@ impl Policy {
         if self.servers.is_none() && self.variables.is_none() {
             return Ok(());
         }
-        let refusal = |rule| self.refusal(format!("MCP server of `{}`", shown(skill)), rule);
+        let refusal = |rule| self.refusal(format!("MCP server of {}", markdown_code(skill)), rule);
         let is_refused =
             |patterns: &Vec<ServerPattern>| !patterns.iter().any(|pattern| pattern.matches(server));
         if self.servers.as_ref().is_some_and(is_refused) {
@@ -333,7 +343,9 @@ impl Policy {
         }
         let allowed = self.variables.as_deref().unwrap_or_default();
         match variables.find(|name| !servers::is_variable_allowed(allowed, name)) {
-            Some(name) => Err(Refusal { why: format!("variable `{}`", shown(name)), ..refusal("mcp.env") }),
+            Some(name) => {
+                Err(Refusal { why: format!("variable {}", markdown_code(name)), ..refusal("mcp.env") })
+            }
             None => Ok(()),
         }
     }

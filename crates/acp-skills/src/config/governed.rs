@@ -9,7 +9,7 @@ use acp_skills_runtime::{
     library::Rules,
     telemetry::{self, SettingsError},
 };
-use skills_core::{Scope, discovery::Limits, exec::Sandbox, set::Skipped, text::shown};
+use skills_core::{Scope, discovery::Limits, exec::Sandbox, set::Skipped, text::markdown_code};
 use skills_sources::{
     Address, Options, Sources, Spec,
     policy::{Policy, Refusal, Scripts, Server, check_protection},
@@ -223,7 +223,7 @@ fn narrow_entries(
 fn of_server(source: &str, url: &str, policy: &Policy) -> Result<(), Refusal> {
     policy.instructions(source, url)?;
     policy.server(source, &Server::Url(url), iter::empty())?;
-    policy.server_skills(&format!("source `{}`", shown(source)), None)
+    policy.server_skills(&format!("source {}", markdown_code(source)), None)
 }
 
 /// Decides about the server behind a skill. `env` are the variables of the skill.
@@ -249,7 +249,7 @@ fn keep_from_asking(entry: &mut SkillEntry, policy: &Policy) -> Option<Refusal> 
         SkillEntry::Virtual(skill) => (skill.name.as_str().into(), skill.mcp.as_mut()),
     };
     let server = server.filter(|server| server.skills)?;
-    let what = format!("`mcp.skills` of skill `{}`", shown(&name));
+    let what = format!("`mcp.skills` of skill {}", markdown_code(&name));
     let refusal = policy.server_skills(&what, Some(Scope::Named)).err()?;
     server.skills = false;
     Some(refusal)

@@ -16,6 +16,7 @@ use skills_core::{
 use super::{
     super::{
         SourceError,
+        git::GitError,
         load::{self, Wanted},
         lockfile::{LockError, LockFile, Pinned},
         store::Store,
@@ -66,6 +67,7 @@ impl Options {
 pub(super) fn finding(code: &'static str, error: &SourceError) -> Diagnostic {
     match error {
         SourceError::Refused(refusal) => refusal.finding(),
+        SourceError::Git { source: GitError::Registry(refusal), .. } => refusal.finding(),
         error => Diagnostic::error(code, error.to_string()).help(error.hint()),
     }
 }
@@ -154,5 +156,28 @@ impl Sources {
             loaded.extend(helping.into_iter().filter_map(|helper| helper.join().ok()).flatten());
             loaded
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use skills_core::set::REFUSED_BY_POLICY;
+
+    use super::*;
+    use crate::{Address, policy::Policy};
+
+    #[test]
+    fn each_refusal_has_the_code_of_the_policy() {
+        let policy = Policy::parse("sources: {allow: []}", Path::new("policy.yaml")).unwrap();
+        let address = Address::parse("npm:demo").unwrap();
+        let registry = policy.registry("https://npm.example").unwrap_err();
+        for error in [
+            SourceError::Refused(policy.source(&address).unwrap_err()),
+            SourceError::git(&address, GitError::Registry(registry.into())),
+        ] {
+            assert_eq!(finding("source-unavailable", &error).code, REFUSED_BY_POLICY, "{error}");
+        }
+        let error = SourceError::git(&address, GitError::OtherArchive);
+        assert_eq!(finding("source-unavailable", &error).code, "source-unavailable");
     }
 }

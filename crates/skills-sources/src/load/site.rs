@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use skills_core::{
     Diagnostic, Remote, SkillName, SkillSet, SkillSetBuilder,
     set::{Entry, SOURCE_ABSENT, Skipped},
+    text::markdown_code,
 };
 
 use super::{
@@ -63,8 +64,10 @@ impl Site<'_> {
         let lost = decisions.kept.iter().filter(|(_, digest)| !kept.contains_key(digest.as_str()));
         let lost = lost.filter_map(|(name, _)| SkillName::new(name));
         for name in lost.filter(|name| wanted.takes(name)) {
-            let why =
-                format!("skill `{name}` from {address} stays at a version that is not in the cache anymore");
+            let why = format!(
+                "skill {} from {address} stays at a version that is not in the cache anymore",
+                markdown_code(name.as_str())
+            );
             let help =
                 format!("use `acp-skills-proxy update '{address}'` to review and approve the current one");
             let why = Diagnostic::error("not-approved", why).help(help);
@@ -88,7 +91,10 @@ impl Site<'_> {
         };
         let part = packed::version(files);
         let Some(root) = approved::served(self.store, &packed::place(self.url, name, archive), &part) else {
-            let why = format!("the archive of skill `{name}` from {address} is not in the cache");
+            let why = format!(
+                "the archive of skill {} from {address} is not in the cache",
+                markdown_code(name.as_str())
+            );
             return skills.skip(skip(Diagnostic::error(SOURCE_ABSENT, why)));
         };
         let mut served = Vec::new();
