@@ -33,7 +33,6 @@ use skills_core::{
 use self::{addresses::Pattern, servers::ServerPattern};
 use crate::{
     Address,
-    access::origin,
     address::{NPM_REGISTRY, Place},
 };
 
@@ -99,8 +98,9 @@ pub struct Refusal {
 
 /// Returns the host and the port of a URL. The other parts can contain secrets, and refusals are logged.
 fn server_of(url: &str) -> String {
-    let origin = origin(url);
-    shown(origin.rsplit(['/', '@']).next().unwrap_or_default()).into_owned()
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    shown(authority.rsplit('@').next().unwrap_or_default()).into_owned()
 }
 
 /// Writes a reason in parentheses, if there is one.
