@@ -14,6 +14,7 @@ mod stderr;
 use std::{
     borrow::Cow,
     fmt,
+    fs::File,
     io::{self, BufWriter, IsTerminal, Write},
     process::{Command, Stdio},
 };
@@ -49,12 +50,30 @@ pub(crate) fn page(asks: bool, print: impl Fn(&mut dyn fmt::Write) -> fmt::Resul
     if asks && io::stdin().is_terminal() && io::stdout().is_terminal() && paged(&print) {
         return Ok(());
     }
-    if !is_read(write_escaped(io::stdout().lock(), &print))? {
-        return Err(io::Error::other(
-            "nothing is approved, because stdout was closed before all of it was shown",
-        ));
-    }
-    Ok(())
+    all_read(is_read(write_escaped(stdout()?, &print))?)
+}
+
+/// Prints `value` like [`print_json`]. If `approves` is true, something in it is approved afterwards.
+///
+/// # Errors
+/// Returns an error if stdout cannot be written, or if `approves` is true and the reader has closed the pipe.
+pub(crate) fn page_json(approves: bool, value: &impl Serialize) -> io::Result<()> {
+    all_read(is_read(write_json(stdout()?, value))? || !approves)
+}
+
+/// Returns stdout without the buffer of the standard library, which ignores the error if stdout is not open for writing.
+fn stdout() -> io::Result<File> {
+    io::stdout().flush()?;
+    #[cfg(unix)]
+    let stdout = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned()?;
+    #[cfg(windows)]
+    let stdout = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned()?;
+    Ok(stdout.into())
+}
+
+fn all_read(is_read: bool) -> io::Result<()> {
+    let why = "nothing is approved, because stdout was closed before all of it was shown";
+    if is_read { Ok(()) } else { Err(io::Error::other(why)) }
 }
 
 /// Shows a text with the user's pager. Returns false if there is none, or if it fails.

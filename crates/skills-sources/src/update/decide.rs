@@ -82,8 +82,8 @@ struct Version<'a> {
 }
 
 impl Updater {
-    /// Returns the pin for an offer after the user's decision. `current` is the pin in the lock file.
-    pub(super) fn decided(
+    /// Returns the pin for an offer after the user's decision. `current` is the pin in the lock file. Nothing is written.
+    pub fn decided(
         &self,
         address: &Address,
         current: Option<&Pinned>,

@@ -121,7 +121,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     };
     select(&mut offer, &address, &only, &filters)?;
     offer.notes.extend(replaced(&target, &address)?);
-    let by = approval.name(&target);
+    let decision = Decision::approve_all().by(approval.name(&target));
     let config = mem::take(&mut target.config);
     let shadowed = shadowed(&target, config, &updater, &offer);
     let progress = Progress::spinner("reading files");
@@ -129,36 +129,36 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<ExitCode> {
     let findings = findings::by_skill(&changes);
     drop(progress);
     let approved = if common.json {
-        approval.approve_or_explain(&changes)
+        let approved = approval.approve_or_explain(&changes);
+        output::page_json(
+            approved,
+            &Added {
+                source: address.as_str(),
+                config: &target.path,
+                lock: &target.lock(),
+                pinned: &offer.pinned,
+                skills: &offer.skills,
+                shadowed: &shadowed,
+                notes: &offer.notes,
+                approved,
+                changes: &changes,
+                findings: &findings,
+            },
+        )?;
+        approved
     } else {
         output::page(!approval.yes, |text| show::offer(text, &changes, &findings, &shadowed, &offer.notes))?;
         approval.ask(&format!("Add `{address}` to {path}?"), &changes)?
     };
     if approved {
-        // Make sure to write the lock file first. If there's an error after that, we just have an unused entry in the
-        // lock file. If we did it the other way around, the configuration would have a source with no approved
-        // version, and it would then be approved automatically in the next session.
-        let decision = Decision::approve_all().by(by);
+        // Write the lock file first, because an unused entry in it does no harm. A source without an approved version would be approved
+        // automatically in the next session.
         updater.approve(&target.lock(), &address, &offer, &decision).map_err(lock_error)?;
         target.change(&updater, add)?;
     } else {
         keep_unseen(&offer, &changes);
     }
-    if common.json {
-        let report = Added {
-            source: address.as_str(),
-            config: &target.path,
-            lock: &target.lock(),
-            pinned: &offer.pinned,
-            skills: &offer.skills,
-            shadowed: &shadowed,
-            notes: &offer.notes,
-            approved,
-            changes: &changes,
-            findings: &findings,
-        };
-        output::print_json(&report)?;
-    } else {
+    if !common.json {
         let added = format!("Added to {path} and approved in {}.\n", shown_path(&target.lock()));
         output::print(if approved { &added } else { "Nothing was added.\n" })?;
     }

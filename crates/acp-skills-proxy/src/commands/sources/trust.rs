@@ -260,15 +260,21 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
         output::page(!yes, |text| show::changes(text, &changes, &findings, &[]))?;
         approval.ask("Trust these skills?", &changes)?
     };
+    if flags.json {
+        let skills = unapproved.iter().map(Row::of_unapproved).collect();
+        let trusted = agreed && shown.len() == unapproved.len();
+        output::page_json(agreed, &Report { skills, trusted, changes: &changes })?;
+    }
     // The decision applies to the versions that were shown, and not to skills that could not be shown.
     let decided =
         if agreed { project.library.decide(&project.workspace, &shown, true) } else { Decided::default() };
     let is_done = decided.done.len() == unapproved.len() && decided.unsaved.is_none();
     report(&decided);
     if flags.json {
-        let skills = unapproved.iter().map(Row::of_unapproved).collect();
-        output::print_json(&Report { skills, trusted: is_done, changes: &changes })?;
-    } else if is_done {
+        // The JSON was printed before the decision.
+        return Ok(ExitCode::from(u8::from(!is_done)));
+    }
+    if is_done {
         output::print("Trusted until the next change.\n")?;
     } else if !decided.done.is_empty() {
         let names: Vec<_> = decided.done.iter().map(|name| format!("`{name}`")).collect();

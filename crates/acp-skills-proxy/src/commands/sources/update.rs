@@ -1,5 +1,6 @@
 //! `update`: fetches new versions of sources. Shows the changes, asks about each skill, and writes the lock file.
 
+mod outcome;
 mod range;
 
 use std::{
@@ -15,9 +16,12 @@ use skills_core::{
     order,
     text::{shown, shown_path},
 };
-use skills_sources::{Answer, Decision, Pinned, Rejected, SkillChange, SourceError, Updater};
+use skills_sources::{Answer, Decision, Offer, Pinned, Rejected, SkillChange, SourceError, Updater};
 
-use self::range::Range;
+use self::{
+    outcome::{outcome, rejected},
+    range::Range,
+};
 use super::{
     ApprovalArgs, CommonArgs, FetchArgs, Target,
     choices::{self, ChoiceArgs},
@@ -94,6 +98,9 @@ struct Row {
     /// The changes that are not offered, because the skill is pinned or the change was declined before, by the skill's path.
     rejected: BTreeMap<String, Rejected>,
     error: Option<String>,
+    /// The decision that is written when all of the JSON has been printed.
+    #[serde(skip)]
+    pending: Option<(Offer, Decision)>,
 }
 
 impl Row {
@@ -124,8 +131,7 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
         return Err(UsageError::new("no sources to update").hint(hint).into());
     }
     note_unused(sources.iter().map(|source| &*source.lock))?;
-    let updater = fetching_updater(&args.common, &args.fetch, &target)?;
-    let updater = Arc::new(updater);
+    let updater = Arc::new(fetching_updater(&args.common, &args.fetch, &target)?);
     if !args.locked {
         resolve_conflicts(&updater, &sources)?;
     }
@@ -144,20 +150,27 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
     let mut rows: Vec<Option<Row>> = fetches.iter().map(|_| None).collect();
     let latest = fetching::start(&updater, &fetches);
     let by = args.approval.name(&target);
+    let update = |number: usize| Update {
+        args: &args,
+        target: &target,
+        updater: &updater,
+        fetch: &fetches[number],
+        by: by.as_deref(),
+    };
     loop {
         let arrived = {
             let _progress = Progress::spinner("fetching");
             latest.recv()
         };
         let Ok((number, latest)) = arrived else { break };
-        let fetch = &fetches[number];
-        let update = Update { args: &args, target: &target, updater: &updater, fetch, by: by.as_deref() };
-        let mut row = update.run(latest)?;
+        let mut row = update(number).run(latest)?;
         if !args.common.json {
             row.forget_files();
         }
         rows[number] = Some(row);
     }
+    let take = |(number, row): (usize, &mut Option<Row>)| Some((number, row.as_mut()?.pending.take()?));
+    let pending: Vec<_> = rows.iter_mut().enumerate().filter_map(take).collect();
     let rows: Vec<Row> = rows.into_iter().flatten().collect();
     let changes: Vec<_> = rows.iter().flat_map(|row| &row.changes).collect();
     let unmatched = args.choices.unmatched(&changes);
@@ -166,10 +179,13 @@ pub(crate) fn run(args: UpdateArgs) -> anyhow::Result<ExitCode> {
     }
     let is_done = rows.len() == fetches.len() && rows.iter().all(|row| row.error.is_none() && row.approved);
     let is_missing = args.choices.names_versions() && !unmatched.is_empty();
-    tidy(&updater);
     if args.common.json {
-        output::print_json(&rows)?;
+        output::page_json(!pending.is_empty(), &rows)?;
     }
+    for (number, (offer, decision)) in &pending {
+        update(*number).write(offer, decision)?;
+    }
+    tidy(&updater);
     Ok(ExitCode::from(u8::from(!is_done || is_missing || !are_ranges_known)))
 }
 
@@ -221,6 +237,7 @@ impl Update<'_> {
             decisions: BTreeMap::new(),
             rejected: BTreeMap::new(),
             error: None,
+            pending: None,
         };
         let Latest { comparison, findings } = match latest {
             Ok(latest) => latest,
@@ -247,7 +264,9 @@ impl Update<'_> {
             let is_allowed = !self.args.locked && (!self.args.common.json || self.args.approval.yes);
             row.approved = self.args.locked || self.leaves_range(is_allowed)?;
             if is_allowed && row.approved && row.after != row.before {
-                row.after = Some(self.approve(&offer, BTreeMap::new())?);
+                let (after, pending) = self.approve(&offer, BTreeMap::new())?;
+                row.after = Some(after);
+                row.pending = pending;
             }
             return Ok(row);
         }
@@ -270,7 +289,9 @@ impl Update<'_> {
             row.approved = false;
             self.print(RANGE_STAYS)?;
         } else if row.decisions.values().any(|answer| *answer != Answer::Later) {
-            row.after = Some(self.approve(&offer, row.decisions.clone())?);
+            let (after, pending) = self.approve(&offer, row.decisions.clone())?;
+            row.after = Some(after);
+            row.pending = pending;
             self.print(&outcome(&row))?;
         }
         keep_unseen(&offer, unapproved);
@@ -345,17 +366,28 @@ impl Update<'_> {
         Ok(is_agreed)
     }
 
+    /// Approves what the user has decided. If JSON is printed, this is returned and has to be written after it.
     fn approve(
         &self,
-        offer: &skills_sources::Offer,
+        offer: &Offer,
         answers: BTreeMap<String, Answer>,
-    ) -> anyhow::Result<Pinned> {
-        let source = &self.fetch.source;
+    ) -> anyhow::Result<(Pinned, Option<(Offer, Decision)>)> {
+        let Fetch { source, before, .. } = self.fetch;
         let decision = Decision::of(answers).by(self.by.map(str::to_owned));
+        if self.args.common.json {
+            let after = self.updater.decided(&source.address, before.as_ref(), offer, &decision);
+            return Ok((after, Some((offer.clone(), decision))));
+        }
+        Ok((self.write(offer, &decision)?, None))
+    }
+
+    /// Writes a decision to the lock file.
+    fn write(&self, offer: &Offer, decision: &Decision) -> anyhow::Result<Pinned> {
+        let source = &self.fetch.source;
         if let Some(old) = &self.fetch.replaces {
             range::replace(self.updater, self.target, source, old)?;
         }
-        self.updater.approve(&source.lock, &source.address, offer, &decision).map_err(lock_error)
+        self.updater.approve(&source.lock, &source.address, offer, decision).map_err(lock_error)
     }
 
     /// Prints a text, unless JSON is printed.
@@ -365,36 +397,4 @@ impl Update<'_> {
         }
         Ok(())
     }
-}
-
-/// Describes the changes that are not offered, as the end of a line.
-fn rejected(row: &Row) -> String {
-    let parts = [(Rejected::Pinned, "pinned"), (Rejected::Declined, "declined")].map(|(why, word)| {
-        let number = row.rejected.values().filter(|other| **other == why).count();
-        (number > 0).then(|| format!("{} {word}", count(number, "change")))
-    });
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
-}
-
-/// Describes the decisions.
-fn outcome(row: &Row) -> String {
-    let number = |answer| row.decisions.values().filter(|other| **other == answer).count();
-    let approved = number(Answer::Yes);
-    if approved == row.changes.len() {
-        return "Approved.\n".to_owned();
-    }
-    let mut parts = Vec::new();
-    if approved > 0 {
-        parts.push(format!("approved {}", count(approved, "change")));
-    }
-    if number(Answer::No) > 0 {
-        parts.push(format!("declined {} until the skill changes again", count(number(Answer::No), "change")));
-    }
-    let later = row.changes.len() - approved - number(Answer::No);
-    if later > 0 {
-        parts.push(format!("{} left for later", count(later, "change")));
-    }
-    let text = parts.join(", ");
-    format!("{}{}.\n", text[..1].to_uppercase(), &text[1..])
 }
