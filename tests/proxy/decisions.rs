@@ -202,14 +202,27 @@ fn nothing_is_approved_if_stdout_is_closed() {
     let repository = three_skills();
     let home = Home::new();
     let source = repository.source("");
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    drop(reader);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
-    command.args(["add", &source, "--yes"]).envs(home.variables()).stdin(Stdio::null()).stdout(writer);
-    let output = command.output().expect("the program runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && errors.contains("nothing is approved"), "{errors}");
-    assert!(!home.config().exists());
+    let fails = |args: &[&str]| {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acp-skills-proxy"));
+        command.args(args).envs(home.variables()).stdin(Stdio::null()).stdout(writer);
+        let output = command.output().expect("the program runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains("nothing is approved"), "{args:?}: {errors}");
+    };
+    for format in [&[][..], &["--json"]] {
+        fails(&[&["add", &source, "--yes"], format].concat());
+        assert!(!home.config().exists());
+    }
+    home.printed(&["add", &source, "--yes"]);
+    change_all(&repository, "two");
+    let lock = || fs::read_to_string(home.config().with_file_name("skills.lock")).expect("a file");
+    let before = lock();
+    for format in [&[][..], &["--json"]] {
+        fails(&[&["update", "--yes"], format].concat());
+        assert_eq!(lock(), before, "{format:?}");
+    }
 }
 
 /// The other sources are updated.
