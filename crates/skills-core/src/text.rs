@@ -84,6 +84,7 @@ fn is_odd_space(c: char) -> bool {
 }
 
 /// Replaces each character outside of ASCII that looks like a space by a space. The number of characters stays the same.
+#[cfg(feature = "scan")]
 pub(crate) fn plain_spaces(text: &str) -> Cow<'_, str> {
     let is_other = |c: char| !c.is_ascii() && is_odd_space(c);
     if text.is_ascii() || !text.contains(is_other) { text.into() } else { text.replace(is_other, " ").into() }
