@@ -7,7 +7,7 @@
 
 use acp_skills_wire::{
     Classifier, Message,
-    bytes::{contains, strip_suffix},
+    bytes::{MANY, contains, strip_suffix},
 };
 use memchr::memmem;
 
@@ -85,7 +85,12 @@ impl MarkScanner {
     fn ends_with_text(&self, bytes: &[u8]) -> bool {
         let mut end = bytes.len();
         loop {
-            match memchr::memrchr(b'"', &bytes[..end]) {
+            let quote = if end < MANY {
+                bytes[..end].iter().rposition(|&byte| byte == b'"')
+            } else {
+                memchr::memrchr(b'"', &bytes[..end])
+            };
+            match quote {
                 None => return !self.is_text_first,
                 // The quote may be escaped. Otherwise the backslash before it is escaped, and another quote comes before the text.
                 Some(at) if at > 0 && bytes[at - 1] == b'\\' => end = at,

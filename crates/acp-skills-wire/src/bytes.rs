@@ -5,7 +5,7 @@
 const CHUNK: usize = 32;
 
 /// The length in bytes from which a search is faster with a call of `memchr`.
-const MANY: usize = 96;
+pub const MANY: usize = 96;
 
 /// Returns true if `bytes` begins with `prefix`.
 #[inline]

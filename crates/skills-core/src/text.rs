@@ -264,7 +264,7 @@ fn is_ideograph(c: char) -> bool {
 }
 
 /// Cuts `text` to at most `cap` characters including a final `…`, at the end of a word if possible. A word of ASCII letters and digits is
-/// only cut if it is longer than `cap`, because a part of it can have another meaning, such as a command.
+/// only cut if it is longer than half of `cap`, because a short part of it can have another meaning, such as a command.
 pub fn shorten(text: &str, cap: usize) -> Cow<'_, str> {
     if text.chars().count() <= cap {
         return text.into();
@@ -276,7 +276,8 @@ pub fn shorten(text: &str, cap: usize) -> Cow<'_, str> {
         // Text without spaces, such as Chinese, can be cut between any two characters.
         let space = head.rfind(char::is_whitespace).filter(|space| *space >= head.len() / 2);
         let word = if rest.starts_with(is_word) { head.trim_end_matches(is_word).len() } else { head.len() };
-        head = Some(&head[..space.unwrap_or(word)]).filter(|head| !head.is_empty()).unwrap_or(head);
+        let end = Some(space.unwrap_or(word)).filter(|end| *end >= head.len() / 2);
+        head = &head[..end.unwrap_or(head.len())];
     }
     format!("{}…", head.trim_end_matches(|c: char| c.is_whitespace() || ",;:.-–—(".contains(c))).into()
 }

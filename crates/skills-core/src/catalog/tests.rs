@@ -192,7 +192,7 @@ fn text_is_shortened_at_word_boundaries() {
         ("two words more", 10, "two words…"),
         ("one, two", 6, "one…"),
         ("代码审查工具集合", 5, "代码审查…"),
-        ("a bbbbbbbbbbbbbbbbbb", 10, "a…"),
+        ("a bbbbbbbbbbbbbbbbbb", 10, "a bbbbbbb…"),
         ("bbbbbbbbbbbbbbbbbb", 10, "bbbbbbbbb…"),
         ("a b|bashzzzzzzzzzzzz", 9, "a b|…"),
         ("a|bash|zzzzzzzzzzzzz", 7, "a|bash…"),

@@ -131,7 +131,7 @@ async fn activate_skill_returns_instructions() {
     check(
         tool,
         json!({"name": format!("a\n\u{202e}{}", "x".repeat(5000))}),
-        expect![[r#"ERROR SkillNotFound: no skill "a…" found. Available skills: "PDF", "echo"."#]],
+        expect![[r#"ERROR SkillNotFound: no skill "a xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" found. Available skills: "PDF", "echo"."#]],
     )
     .await;
 }
