@@ -183,15 +183,18 @@ pub(crate) fn a_directory_replaced_by_a_link_gives_no_access() {
                 renameat_with(CWD, &link, CWD, &fixture.cwd, RenameFlags::EXCHANGE).unwrap();
             }
         });
-        let mut successes = 0;
         for _ in 0..RUNS {
-            let result = fixture.script(Some(sandbox.clone()), "write", &["attack"]);
-            successes += usize::from(result.stdout == "attack: done\n");
+            fixture.script(Some(sandbox.clone()), "write", &["attack"]);
         }
         done.store(true, Ordering::Relaxed);
-        assert!(!fixture.path("attack").exists(), "a script wrote through the link");
-        assert!(successes > 0, "at least one script should run in the directory itself");
     });
+    assert!(!fixture.path("attack").exists(), "a script wrote through the link");
+    if fixture.cwd.is_symlink() {
+        renameat_with(CWD, &link, CWD, &fixture.cwd, RenameFlags::EXCHANGE).unwrap();
+    }
+    // On a busy machine, it can happen that no script ran in the directory itself until now.
+    let result = fixture.script(Some(sandbox), "write", &["attack"]);
+    assert_eq!(result.stdout, "attack: done\n");
 }
 
 /// A script of a session in the directory above can replace the directory by a link, while no program runs in it.
