@@ -8,14 +8,15 @@
 //! | `Edit(src/**)` | files, relative to the session's directory or one of its additional roots |
 //! | `WebFetch(domain:example.org)` | addresses on that host or below it |
 //!
-//! The result is unsure if the pattern is not supported, if the input could do more than it shows (`git status; rm -rf ~`), or if
-//! a path differs from the pattern only in case, which some file systems ignore. We never allow or refuse a call by guessing.
+//! The result is unsure if the pattern is not supported, if the input could do more than it shows (`git status; rm -rf ~`), if a pattern
+//! with a `*` matches a command that is not known to be harmless, or if a path differs from the pattern only in case, which some file
+//! systems ignore. We never allow or refuse a call by guessing.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `commands` | patterns for shell commands |
 //! | `paths` | patterns for files |
-//! | `programs` | programs that can run other programs |
+//! | `programs` | commands that a pattern with a `*` allows |
 
 mod commands;
 mod paths;
@@ -200,13 +201,14 @@ mod tests {
             ("Bash(git:*)", "Bash", r#"{"command":"gitx status"}"#, Outside),
             ("Bash(git:*)", "Bash", r#"{"command":"rm git"}"#, Outside),
             ("Bash(ls *)", "Bash", r#"{"command":"ls -1"}"#, Inside),
-            ("Bash(gh issue:*)", "Bash", r#"{"command":"gh issue list"}"#, Inside),
+            ("Bash(gh issue:*)", "Bash", r#"{"command":"gh issue list"}"#, Unsure),
             ("Bash(gh issue:*)", "Bash", r#"{"command":"gh pr list"}"#, Outside),
             ("Bash(npm test)", "Bash", r#"{"command":"npm test"}"#, Inside),
             ("Bash(npm test)", "Bash", r#"{"command":"npm test -- x"}"#, Outside),
-            ("Bash(npm run *)", "Bash", r#"{"command":"npm run fast"}"#, Inside),
-            // If a program can run other programs, it's not enough to allow it by name.
-            ("Bash(git:*)", "Bash", r#"{"command":"git status"}"#, Unsure),
+            ("Bash(npm run *)", "Bash", r#"{"command":"npm run fast"}"#, Unsure),
+            // The pattern allows only harmless commands of this program.
+            ("Bash(git:*)", "Bash", r#"{"command":"git status"}"#, Inside),
+            ("Bash(git:*)", "Bash", r#"{"command":"git push"}"#, Unsure),
             ("Bash(git:*)", "Bash", r#"{"command":"git -c core.sshCommand=evil fetch"}"#, Unsure),
             ("Bash(git *)", "Bash", r#"{"command":"git grep --open-files-in-pager=evil x"}"#, Unsure),
             ("Bash(/usr/bin/git:*)", "Bash", r#"{"command":"/usr/bin/git log"}"#, Unsure),

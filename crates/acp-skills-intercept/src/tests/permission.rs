@@ -22,7 +22,7 @@ fn fixture(agent: &str, policy: Policy) -> Fixture {
     };
     let set = [
         skill("git", &["Bash(git status:*)", "Read"]),
-        skill("vague", &["Bash(git:*)"]),
+        skill("vague", &["Bash(git s*)"]),
         skill("notes", &["Edit(notes/**)"]),
         skill("free", &[]),
     ];

@@ -97,7 +97,7 @@ fn one(pattern: &str, command: &str) -> Match {
     let is_odd = |c: char| (c.is_control() || c.is_whitespace()) && !matches!(c, ' ' | '\t');
     let is_plain = !command.contains(STEERS) && !command.contains(is_odd);
     match fits {
-        true if is_plain && programs::says_what_runs(pattern, command) => Match::Inside,
+        true if is_plain && programs::allows(pattern, command) => Match::Inside,
         true => Match::Unsure,
         false => Match::Outside,
     }
