@@ -34,8 +34,8 @@ pub struct ActiveSkill {
     pub name: SkillName,
     /// The party that activated it.
     pub by: ActivatedBy,
-    /// The [identity](skills_core::Skill::identity) of the skill that the user activated. `None` if it is not known, or if another
-    /// party activated the skill.
+    /// The [identity](skills_core::Skill::identity) of the skill that the user activated, and the directory of the session. `None` if
+    /// it is not known, or if another party activated the skill.
     pub identity: Option<String>,
 }
 

@@ -117,7 +117,9 @@ impl Session {
     /// belongs to no skill that the model may use.
     fn file_at(&self, path: &Path, location: &Location) -> Option<(SkillName, String)> {
         let is_unlocked = |skill: &Skill| {
-            self.activations.of_user(&self.skills).any(|unlocked| unlocked.name == skill.name)
+            self.activations
+                .of_user(&self.skills, self.workspace.cwd.as_deref())
+                .any(|unlocked| unlocked.name == skill.name)
         };
         let found = self.skills.iter().filter_map(|skill| {
             let dir = directory(skill, location)?;

@@ -97,7 +97,7 @@ fn list_skills(text: &mut String, session: &Session, names: &Names<'_>) {
             None => skill.name.to_string(),
         };
         let mut notes = Vec::new();
-        if let Some(reason) = session.activations.reason(skill, skills) {
+        if let Some(reason) = session.activations.reason(skill, skills, session.workspace.cwd.as_deref()) {
             notes.extend(["active", reason]);
         }
         if session.compaction.was_restored(&skill.name) {

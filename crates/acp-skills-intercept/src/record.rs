@@ -99,7 +99,7 @@ fn used_skill(kind: &EventKind) -> Option<SkillName> {
 
 /// Adds a skill to the active ones.
 pub(crate) fn activate(session: &mut Session, skill: &SkillName, by: ActivatedBy, actions: &mut Actions) {
-    if session.activations.add(skill, by, &session.skills) {
+    if session.activations.add(skill, by, &session.skills, session.workspace.cwd.as_deref()) {
         remember(session, actions);
     }
 }

@@ -195,7 +195,11 @@ impl Session {
         Effect::Serve {
             session: self.key,
             skills: self.skills.clone(),
-            unlocked: self.activations.of_user(&self.skills).map(|skill| skill.name.clone()).collect(),
+            unlocked: self
+                .activations
+                .of_user(&self.skills, self.workspace.cwd.as_deref())
+                .map(|skill| skill.name.clone())
+                .collect(),
             workspace: self.workspace.clone(),
             is_setup,
         }

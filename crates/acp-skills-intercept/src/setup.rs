@@ -207,7 +207,6 @@ impl Interceptor {
         } else if setup.target == Target::Moved {
             if session.workspace.cwd != setup.workspace.cwd {
                 session.switches.moved(provisions.off);
-                session.activations.moved();
             }
             let before = mem::replace(&mut session.workspace, setup.workspace);
             self.release_workspace(before, actions);
@@ -271,7 +270,6 @@ impl Interceptor {
             session.fork(parent);
             if is_elsewhere {
                 session.switches.moved(mem::take(&mut provisions.off));
-                session.activations.moved();
             }
         }
         session.skills = session.switches.replace(mem::take(&mut provisions.skills));

@@ -1,5 +1,7 @@
 //! [`Activations`]: the active skills of a session.
 
+use std::path::Path;
+
 use skills_core::{Skill, SkillName, SkillSet};
 
 use crate::active_skills::{ActivatedBy, ActiveSkill, ActiveSkills};
@@ -14,10 +16,16 @@ impl Activations {
     }
 
     /// Remembers that a skill was activated. Returns true if that changes the list. An activation by the user replaces
-    /// one by the model or the proxy. `skills` are the skills of the session.
-    pub(crate) fn add(&mut self, name: &SkillName, by: ActivatedBy, skills: &SkillSet) -> bool {
+    /// one by the model or the proxy. `skills` are the skills of the session, and `cwd` is its directory.
+    pub(crate) fn add(
+        &mut self,
+        name: &SkillName,
+        by: ActivatedBy,
+        skills: &SkillSet,
+        cwd: Option<&Path>,
+    ) -> bool {
         let by_user = Some(by).filter(|by| *by == ActivatedBy::User);
-        let identity = by_user.and_then(|_| skills.get(name.as_str())).map(|skill| skill.identity());
+        let identity = by_user.and_then(|_| skills.get(name.as_str())).map(|skill| identity(skill, cwd));
         let Some(moved) = self.used(name) else {
             self.0.push(ActiveSkill { name: name.clone(), by, identity });
             return true;
@@ -47,13 +55,6 @@ impl Activations {
         }
     }
 
-    /// Withdraws the rights of the active skills, because the session is now in another directory.
-    pub(crate) fn moved(&mut self) {
-        for active in &mut self.0 {
-            active.identity = None;
-        }
-    }
-
     fn position(&self, name: &SkillName) -> Option<usize> {
         self.0.iter().position(|active| active.name.key() == name.key())
     }
@@ -71,21 +72,32 @@ impl Activations {
         self.0.iter().map(|active| (&active.name, active.by))
     }
 
-    /// Returns the skills that the user activated, if they are still the same in `skills`. Another skill can get the name of an
-    /// active one, an approved skill can get a new version, and the session can move to another directory. They have no rights until the
-    /// user activates them.
-    pub(crate) fn of_user<'a>(&'a self, skills: &'a SkillSet) -> impl Iterator<Item = &'a Skill> {
+    /// Returns the skills that the user activated in `cwd`, the directory of the session, if they are still the same in `skills`. Another
+    /// skill can get the name of an active one, an approved skill can get a new version, and the session can move to another directory.
+    /// They have no rights until the user activates them.
+    pub(crate) fn of_user<'a>(
+        &'a self,
+        skills: &'a SkillSet,
+        cwd: Option<&'a Path>,
+    ) -> impl Iterator<Item = &'a Skill> {
         let of_user = self.0.iter().filter(|active| active.by == ActivatedBy::User);
-        of_user.filter_map(|active| {
+        of_user.filter_map(move |active| {
             let skill = skills.get(active.name.as_str())?;
-            (active.identity == Some(skill.identity())).then_some(&**skill)
+            (active.identity == Some(identity(skill, cwd))).then_some(&**skill)
         })
     }
 
-    /// Returns the reason for the user why a skill is active, or `None` if it is not active. `skills` are the skills of the session.
-    pub(crate) fn reason(&self, skill: &Skill, skills: &SkillSet) -> Option<&'static str> {
+    /// Returns the reason for the user why a skill is active, or `None` if it is not active. `skills` are the skills of the session, and
+    /// `cwd` is its directory.
+    pub(crate) fn reason(
+        &self,
+        skill: &Skill,
+        skills: &SkillSet,
+        cwd: Option<&Path>,
+    ) -> Option<&'static str> {
         let by = self.by(&skill.name)?;
-        let is_other = by == ActivatedBy::User && !self.of_user(skills).any(|same| same.name == skill.name);
+        let is_other =
+            by == ActivatedBy::User && !self.of_user(skills, cwd).any(|same| same.name == skill.name);
         Some(if is_other { "by you in another version or directory" } else { by.reason() })
     }
 
@@ -93,4 +105,10 @@ impl Activations {
     pub(crate) fn to_remember(&self) -> ActiveSkills {
         self.0.clone()
     }
+}
+
+/// Returns a text that identifies a skill and the directory in which the user activated it.
+fn identity(skill: &Skill, cwd: Option<&Path>) -> String {
+    // `Debug` keeps apart paths that are not UTF-8.
+    format!("{} in {cwd:?}", skill.identity())
 }

@@ -14,19 +14,23 @@ use super::*;
 const CLAUDE: &str = "@agentclientprotocol/claude-agent-acp";
 const CODEX: &str = "@agentclientprotocol/codex-acp";
 
-fn fixture(agent: &str, policy: Policy) -> Fixture {
+fn skills() -> SkillSet {
     let skill = |name: &str, allowed: &[&str]| {
         let mut properties = Properties::default();
         properties.allowed_tools = allowed.iter().map(|&tool| tool.to_owned()).collect();
         Skill::builder(name, "x").body("x").properties(properties).build().unwrap()
     };
-    let set = [
+    let skills = [
         skill("git", &["Bash(git status:*)", "Read"]),
         skill("vague", &["Bash(git s*)"]),
         skill("notes", &["Edit(notes/**)"]),
         skill("free", &[]),
     ];
-    let mut fixture = Fixture::with_skills(policy, set.into_iter().collect()).initialized(agent, &json!({}));
+    skills.into_iter().collect()
+}
+
+fn fixture(agent: &str, policy: Policy) -> Fixture {
+    let mut fixture = Fixture::with_skills(policy, skills()).initialized(agent, &json!({}));
     fixture.new_session(1, "s");
     fixture
 }
@@ -74,15 +78,17 @@ fn invoke(fixture: &mut Fixture, skill: &str) {
     invoke_with(fixture, &[&format!("/{skill}")]);
 }
 
-/// Invokes a skill with a prompt of these blocks.
-fn invoke_with(fixture: &mut Fixture, blocks: &[&str]) {
+/// Invokes a skill with a prompt of these blocks. Returns the active skills that were saved.
+fn invoke_with(fixture: &mut Fixture, blocks: &[&str]) -> ActiveSkills {
     let out = fixture.prompt(2, "s", blocks);
     let [.., Task::Ask(Query::Fetch { session, ticket, .. })] = out.tasks[..] else { panic!("{out:?}") };
-    fixture.handle(Input::Fetched {
+    let fetched = fixture.handle(Input::Fetched {
         session,
         ticket,
         fetched: Fetched { text: Some("x".into()), ..Fetched::default() },
     });
+    let saved = out.remembered.into_iter().chain(fetched.remembered).last();
+    saved.map(|(_, active)| active).unwrap_or_default()
 }
 
 fn activate(fixture: &mut Fixture, skill: &str) {

@@ -140,6 +140,22 @@ fn a_session_that_is_opened_again_or_copied_has_fewer_rights() {
     }
 }
 
+/// The active skills are saved, and the client loads the session after a restart.
+#[test]
+fn saved_rights_are_for_one_directory() {
+    let read = call("Read", &json!({ "file_path": "a" }));
+    for (cwd, expected) in [("/project", "proceed_once"), ("/other", "asked")] {
+        let policy = || Policy { tool_policy: ToolPolicy::Approval, ..policy() };
+        let saved = invoke_with(&mut fixture(CLAUDE, policy()), &["/git"]);
+        let mut restarted =
+            Fixture::with_skills(policy(), skills()).initialized(CLAUDE, &json!({ "loadSession": true }));
+        restarted.host.recalled = saved;
+        restarted.request(1, "session/load", &json!({ "sessionId": "s", "cwd": cwd, "mcpServers": [] }));
+        restarted.respond(1, &json!({}));
+        assert_eq!(outcome(&ask(&mut restarted, &read, None)), expected, "{cwd}");
+    }
+}
+
 /// A file that the client attached as text can begin with the name of a skill. The user did not choose that skill.
 #[test]
 fn a_skill_that_a_file_may_have_invoked_has_no_rights() {
