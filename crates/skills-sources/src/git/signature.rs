@@ -12,7 +12,7 @@ use super::{Git, GitError};
 pub(super) fn verify(git: &Git<'_>, commit: &str, name: Option<&str>) -> Result<bool, GitError> {
     require_trusted_keys(git)?;
     if let Some(name) = name
-        && let Some(tag) = tag_object(git, name)?
+        && let Some(tag) = tag_object(git, name, commit)?
         && accepts(git, &["verify-tag", &tag])?.is_none()
     {
         return Ok(true);
@@ -35,16 +35,19 @@ fn require_trusted_keys(git: &Git<'_>) -> Result<(), GitError> {
     }
 }
 
-/// Returns the hash of the fetched tag object. `None` if a commit was fetched, or if the tag object has another name: a signed tag of an
-/// old version must not be accepted under the name of a new one.
-fn tag_object(git: &Git<'_>, name: &str) -> Result<Option<String>, GitError> {
+/// Returns the hash of the fetched tag object. `None` if a commit was fetched, or if the tag object has another name or leads to another
+/// commit: a signed tag of an old version must not be accepted for a new one.
+pub(super) fn tag_object(git: &Git<'_>, name: &str, commit: &str) -> Result<Option<String>, GitError> {
     let tag = git.line(&["rev-parse", "--verify", "--quiet", "FETCH_HEAD"])?;
     if git.line(&["cat-file", "-t", &tag])? != "tag" {
         return Ok(None);
     }
     let text = git.line(&["cat-file", "-p", &tag])?;
     let own = text.lines().take_while(|line| !line.is_empty()).find_map(|line| line.strip_prefix("tag "));
-    Ok((own == Some(name.trim_start_matches("refs/tags/"))).then_some(tag))
+    // If several references were fetched, this is the first of them.
+    let is_of_commit =
+        git.line(&["rev-parse", "--verify", "--quiet", &format!("{tag}^{{commit}}")])? == commit;
+    Ok((own == Some(name.trim_start_matches("refs/tags/")) && is_of_commit).then_some(tag))
 }
 
 /// Returns the time of a commit in seconds since 1970. A signature of the commit or of its tag covers it. `None` if it cannot be read.

@@ -196,6 +196,22 @@ fn missing_references_and_directories() {
     assert!(error.hint().contains("check the address"), "{error}");
 }
 
+/// A fetch of several references can begin with a tag of another commit.
+#[test]
+fn a_tag_counts_only_for_its_own_commit() {
+    let repository = Repository::new();
+    let tagged = repository.commit(&[("a/SKILL.md", SKILL)]);
+    repository.git(&["tag", "--annotate", "--message=m", "20240101"], b"");
+    let other = repository.commit(&[("b/SKILL.md", SKILL)]);
+    let scratch = tempfile::tempdir().unwrap();
+    let limits = Limits::default();
+    let git = super::repository(&repository.place(""), scratch.path(), None, &limits).unwrap();
+    run_fetch(&git, &["--", "origin", "20240101", "main"]).unwrap();
+    let tag = |name: &str, commit: &str| signature::tag_object(&git, name, commit).unwrap();
+    assert!(tag("20240101", &tagged).is_some());
+    assert_eq!((tag("20240101", &other), tag("20240102", &tagged)), (None, None));
+}
+
 #[test]
 fn a_hostile_repository() {
     let repository = Repository::new();
