@@ -7,8 +7,9 @@ use memchr::memchr2_iter;
 
 use crate::Workspace;
 
-/// Commands of shells that change the working directory.
-const MOVES: [&str; 7] = ["cd", "chdir", "popd", "push-location", "pushd", "set-location", "sl"];
+/// Commands of shells that change the working directory, or run other text that can.
+const MOVES: [&str; 9] =
+    ["cd", "chdir", "eval", "popd", "push-location", "pushd", "set-location", "sl", "source"];
 
 /// A word in the name or the input of calls that check out files of the repository in another directory, such as `EnterWorktree`.
 const WORKTREE: &str = "worktree";
@@ -64,8 +65,12 @@ fn has_worktree(text: &str) -> bool {
 /// Returns true if a command may change the directory of its shell.
 fn changes_directory(command: &str) -> bool {
     let text = command.replace(['\'', '"', '\\'], "");
-    let is_end = |c: char| c.is_whitespace() || ";&|(){}`$<>".contains(c);
-    text.split(is_end).any(|word| MOVES.contains(&&*word.to_ascii_lowercase()))
+    let is_end = |c: char| c.is_whitespace() || ";&|(){}`$<>,=".contains(c);
+    let sources = |part: &str| part.trim_start().starts_with(". ");
+    // In `$'\143d'`, the shell replaces numbers by characters.
+    command.contains("$'")
+        || text.split([';', '&', '|', '(', '{', '\n']).any(sources)
+        || text.split(is_end).any(|word| MOVES.contains(&&*word.to_ascii_lowercase()))
 }
 
 #[cfg(test)]
@@ -86,12 +91,16 @@ mod tests {
     #[test]
     fn a_shell_that_leaves_the_directory() {
         for (commands, expected) in [
-            (&["ls", "git log --grep=cdrom", "./cd.sh"] as &[&str], false),
+            (&["ls", "git log --grep=cdrom", "./cd.sh", "find . -name x"] as &[&str], false),
             (&["cd vendor/evil"], true),
             (&["ls && cd x"], true),
             (&["'c'd x"], true),
             (&["(pushd x)"], true),
             (&["cd vendor", "ls"], true),
+            (&["{cd,vendor}"], true),
+            (&["x=cd; $x vendor"], true),
+            (&["$'\\143d' vendor"], true),
+            (&["ls && . ./vendor/env"], true),
             // This command may be refused, or run in the background.
             (&["cd vendor", "cd /project"], true),
             (&["cd /project"], true),

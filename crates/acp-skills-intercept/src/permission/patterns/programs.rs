@@ -4,10 +4,10 @@
 //! others or write files, and there are many ways to tell them to. So only the programs listed here are allowed, with the subcommands and
 //! options that are known to be harmless. The user is asked about everything else.
 
-/// A program with its harmless subcommands and options.
+/// Harmless uses of a program.
 struct Program {
     name: &'static str,
-    /// Harmless subcommands; empty if the program has none.
+    /// Harmless subcommands with the same options; empty if the program has none.
     subcommands: &'static str,
     /// Harmless options as they are written, without a value.
     options: &'static str,
@@ -16,21 +16,32 @@ struct Program {
 }
 
 /// Programs that can run others or write files, but not with these options.
-const PROGRAMS: [Program; 4] = [
+const PROGRAMS: [Program; 6] = [
     Program {
         name: "git",
-        subcommands: "add blame branch commit describe diff log ls-files rev-parse shortlog show status",
-        options: "--abbrev-commit --all --amend --after --author --before --branch --branches --cached --color --count --date \
-                  --decorate --diff-filter --dry-run --first-parent --fixed-strings --follow --format --graph --grep \
-                  --ignore-case --line-number --max-count --merges --message --name-only --name-status --no-color \
-                  --no-decorate --no-edit --no-merges --numstat --oneline --patch --porcelain --pretty --quiet --reverse \
-                  --short --show-current --shortstat --since --staged --stat --summary --tags --unified --until --verbose \
-                  --word-diff",
+        subcommands: "blame describe diff log ls-files rev-parse shortlog show status",
+        options: "--abbrev-commit --all --after --author --before --branch --branches --cached --color --count --date --decorate \
+                  --diff-filter --first-parent --fixed-strings --follow --format --graph --grep --ignore-case --line-number \
+                  --max-count --merges --name-only --name-status --no-color --no-decorate --no-merges --numstat --oneline \
+                  --patch --porcelain --pretty --quiet --reverse --short --shortstat --since --staged --stat --summary --tags \
+                  --unified --until --verbose --word-diff",
         letters: "aAbdDeEfFGhilLmMnpqrsStUvwz",
     },
     Program {
+        name: "git",
+        subcommands: "add",
+        options: "--all --dry-run --update --verbose",
+        letters: "Anuv",
+    },
+    Program {
+        name: "git",
+        subcommands: "commit",
+        options: "--all --dry-run --message --quiet --signoff --verbose",
+        letters: "amqsv",
+    },
+    Program {
         name: "cargo",
-        subcommands: "build check clippy doc fmt metadata test tree",
+        subcommands: "build check clippy doc metadata test tree",
         options: "--all --all-features --all-targets --benches --bin --bins --check --color --doc --example --examples \
                   --exclude --features --frozen --keep-going --lib --locked --message-format --no-default-features \
                   --no-fail-fast --no-run --nocapture --offline --package --profile --quiet --release --test --tests \
@@ -53,6 +64,10 @@ const PROGRAMS: [Program; 4] = [
     },
 ];
 
+/// Characters besides letters and digits that are the same for every shell. PowerShell also has other quotes and dashes, and separates
+/// arguments at commas. `cmd.exe` removes `^` and replaces `%NAME%`.
+const PLAIN: &str = " \t'\"-_./:=+~*?[]";
+
 /// Programs that only read and print, no matter what their arguments are.
 const READERS: &str = "basename cat cmp cut diff dirname du echo egrep fgrep grep head ls md5sum pwd sha256sum stat tail tr wc which";
 
@@ -69,17 +84,17 @@ pub(super) fn allows(pattern: &str, command: &str) -> bool {
     after.is_empty() && literal.ends_with([':', ' ']) && is_harmless(command)
 }
 
-/// Returns true if a command without operators of the shell runs a program that is listed here in a way that is listed here.
+/// Returns true if a command uses a program in a way that is listed here.
 fn is_harmless(command: &str) -> bool {
-    let command = unquoted(command);
-    let mut words = command.split_whitespace();
-    let Some(program) = words.next() else { return false };
-    if is_listed(READERS, program) {
-        return true;
+    // On Windows, `//HOST/x` is a file of another machine, which receives the user's credentials.
+    if command.contains("//") || !command.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c)) {
+        return false;
     }
-    let Some(program) = PROGRAMS.iter().find(|known| known.name == program) else { return false };
-    (program.subcommands.is_empty() || words.next().is_some_and(|word| is_listed(program.subcommands, word)))
-        && words.all(|word| program.allows(word))
+    let command = unquoted(command);
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let Some((name, arguments)) = words.split_first() else { return false };
+    is_listed(READERS, name)
+        || PROGRAMS.iter().any(|program| program.name == *name && program.are_harmless(arguments))
 }
 
 /// Returns `command` as its program sees it: without the quotes, which the shell removes, and with `x` for each quoted wildcard,
@@ -100,6 +115,16 @@ fn unquoted(command: &str) -> String {
 }
 
 impl Program {
+    /// Returns true if these arguments begin with a harmless subcommand, if the program has any, and are otherwise harmless.
+    fn are_harmless(&self, arguments: &[&str]) -> bool {
+        let arguments = match arguments {
+            [subcommand, rest @ ..] if is_listed(self.subcommands, subcommand) => rest,
+            _ if self.subcommands.is_empty() => arguments,
+            _ => return false,
+        };
+        arguments.iter().all(|word| self.allows(word))
+    }
+
     /// Returns true if an argument is not an option, or is a harmless one.
     fn allows(&self, word: &str) -> bool {
         // The shell replaces such a word with names of files, which may look like options.
@@ -130,9 +155,10 @@ mod tests {
             ("git:*", "git status"),
             ("git status:*", "git status --short"),
             ("git log:*", "git log --oneline -5 src"),
-            ("git log:*", "git log -n5 --format=%h"),
+            ("git log:*", "git log -n5 --format=oneline HEAD~3"),
             ("git log:*", "git log --grep '[a-z]*'"),
-            ("git commit:*", "git commit -am words"),
+            ("git add:*", "git add -u src"),
+            ("git commit:*", "git commit -am 'Some words'"),
             ("cargo test:*", "cargo test --workspace --release -p core -- --nocapture"),
             ("find:*", "find src -name '*.rs'"),
             ("find:*", "find src -name \"*.rs\" -type f"),
@@ -157,6 +183,8 @@ mod tests {
             ("git push:*", "git push"),
             ("git grep:*", "git grep words"),
             ("git clone:*", "git clone https://example.org/x"),
+            ("git branch:*", "git branch -D main"),
+            ("git:*", "git -p status"),
             ("git -c:*", "git -c a=b status"),
             ("git *", "git --exec-path=vendor status"),
             ("cargo:*", "cargo run"),
@@ -188,6 +216,16 @@ mod tests {
             ("find:*", "find src -execdir evil x +"),
             ("find:*", "find src -delete"),
             ("find:*", "find src -name *.rs"),
+            ("git add:*", "git add -f .env"),
+            ("git commit:*", "git commit -nam words"),
+            ("cargo test:*", "cargo test -- @x"),
+            // Characters with a meaning in PowerShell and `cmd.exe`.
+            ("git log:*", "git log \u{201c}--output=x\u{201d}"),
+            ("git log:*", "git log \u{2013}-output=x"),
+            ("git log:*", "git log a,--output=x"),
+            ("cat:*", "cat //evil.example/x"),
+            ("git log:*", "git log ^--output=x"),
+            ("git log:*", "git log %OS:~0,0%--output=x"),
             ("rg:*", "rg --pre evil words"),
             ("rg --pre:*", "rg --pre evil words"),
         ] {
