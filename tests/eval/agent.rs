@@ -186,7 +186,9 @@ impl Agent {
                     fs::rename(home().join("new"), home().join(file)).expect("the file can be replaced");
                 }
                 "daemon" => {
-                    let inner = format!("sleep 600 & echo $$ $! > {rest}; exec sleep 600");
+                    let inner = format!(
+                        "sleep 600 & first=$!; env -i sleep 600 & echo $$ $first $! > {rest}; exec sleep 600"
+                    );
                     let script = format!(
                         "setsid sh -c '{inner}' </dev/null >/dev/null 2>&1 & while [ ! -s {rest} ]; do :; done"
                     );

@@ -119,7 +119,7 @@ pub use self::{
     installed::{Installed, installed_skills},
     intervals::{Effect, Pair, clustered, paired},
     options::{AgentCommand, EMBEDDED, Grader, Options},
-    orphans::adopt_orphans,
+    orphans::{AdoptedOrphans, adopt_orphans},
     outcome::{Case, Configuration, Outcome, RunId, Status},
     permission::{Allow, PermissionAnswer},
     plan::Plan,

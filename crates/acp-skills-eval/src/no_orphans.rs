@@ -3,9 +3,14 @@
 /// The variable with the mark of an agent.
 pub(super) const VARIABLE: &str = "ACP_SKILLS_EVAL_AGENT";
 
-/// Makes this process the parent of processes whose parent has ended. Always returns false, because the system doesn't support it.
-pub fn adopt_orphans() -> bool {
-    false
+/// Does nothing.
+#[derive(Debug)]
+#[must_use]
+pub struct AdoptedOrphans(());
+
+/// Does nothing, because the system can't make this process the parent of processes whose parent has ended.
+pub fn adopt_orphans() -> AdoptedOrphans {
+    AdoptedOrphans(())
 }
 
 /// Returns a mark. It has no effect.

@@ -1,7 +1,8 @@
 //! Ends processes that have left the process group of the agent that started them (Linux).
 //!
 //! Such a process survives the end of its group. If this process is a *subreaper*, the system makes it the parent of these
-//! processes when their own parent ends. They are recognized by a variable in their environment, which they inherit from the agent.
+//! processes when their own parent ends. They are recognized by a variable in their environment, which they inherit from the agent. Those
+//! that have removed it are ended together with our other children.
 
 use std::{
     fs,
@@ -27,10 +28,21 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Makes this process the parent of processes whose parent has ended, until it ends. Returns false if the system doesn't support
-/// it.
-pub fn adopt_orphans() -> bool {
-    set_child_subreaper(Some(getpid())).is_ok()
+/// Kills all children of this process when it is dropped, including those that were adopted.
+#[derive(Debug)]
+#[must_use]
+pub struct AdoptedOrphans(());
+
+/// Makes this process the parent of processes whose parent has ended. If the system doesn't support it, these keep running.
+pub fn adopt_orphans() -> AdoptedOrphans {
+    let _ = set_child_subreaper(Some(getpid()));
+    AdoptedOrphans(())
+}
+
+impl Drop for AdoptedOrphans {
+    fn drop(&mut self) {
+        end_each(|_child| Some(true));
+    }
 }
 
 /// Returns a new mark for an agent.
@@ -41,6 +53,11 @@ pub(super) fn mark() -> String {
 /// Kills the processes with this mark that this process has adopted. Blocks until they have ended, for two seconds at most.
 pub(super) fn end(mark: &str) {
     let wanted = format!("{VARIABLE}={mark}");
+    end_each(|child| has_variable(child, &wanted));
+}
+
+/// Kills the children for which `is_wanted` returns true. `None` means that this is not known yet.
+fn end_each(is_wanted: impl Fn(Pid) -> Option<bool>) {
     let start = Instant::now();
     let mut killed: Vec<Pid> = Vec::new();
     // The list of children lacks some if others end while it is read (see `proc_tid_children(5)`), so look twice.
@@ -49,7 +66,7 @@ pub(super) fn end(mark: &str) {
         let mut found = Vec::new();
         let mut is_unknown = false;
         for child in children() {
-            match has_variable(child, &wanted) {
+            match is_wanted(child) {
                 Some(true) => found.push(child),
                 Some(false) => {}
                 None => is_unknown = true,

@@ -122,7 +122,7 @@ fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
 /// Runs the evaluation. Also returns true if a signal interrupted it.
 async fn run_all(evaluation: &Evaluation, workspace: &Workspace) -> anyhow::Result<(Report, bool)> {
     // If the system doesn't support it, processes that leave the process group of their agent keep running.
-    acp_skills_eval::adopt_orphans();
+    let _adopted = acp_skills_eval::adopt_orphans();
     let mut signals = agent::signals()?;
     let interrupted = std::cell::Cell::new(false);
     let stop = async {

@@ -41,7 +41,7 @@ pub(super) fn run(args: CasesArgs) -> anyhow::Result<ExitCode> {
     let runtime = runtime::new()?;
     let drafts = runtime.block_on(async {
         // If the system doesn't support this, processes that leave the process group of their agent keep running.
-        acp_skills_eval::adopt_orphans();
+        let _adopted = acp_skills_eval::adopt_orphans();
         let mut signals = agent::signals()?;
         let (stopper, stop) = watch::channel(false);
         let mut drafting = std::pin::pin!(evaluation.draft(&writer, args.queries, args.tasks, stop));

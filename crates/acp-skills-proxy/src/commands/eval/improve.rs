@@ -136,7 +136,7 @@ async fn improve(
     limits: &Limits,
 ) -> anyhow::Result<Improvement> {
     // If the system doesn't support this, processes that leave the process group of their agent keep running.
-    acp_skills_eval::adopt_orphans();
+    let _adopted = acp_skills_eval::adopt_orphans();
     let mut signals = agent::signals()?;
     let (stopper, stop) = watch::channel(false);
     let bar = RefCell::new(Bar::new(evaluation, output::stderr_is_terminal()));
