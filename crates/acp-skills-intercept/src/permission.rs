@@ -132,6 +132,11 @@ fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<
     let path = call.input.and_then(only_path).filter(|_| policy.tool_policy != ToolPolicy::Permissive);
     let is_of_subagent = || call.node.str("toolCallId").is_some_and(|id| session.calls.is_of_subagent(&id));
     let has_moved = session.shell.has_moved() || is_of_subagent();
+    // We can't find out where the path leads on another machine, or from an unknown directory.
+    let unknown = Resolved::default();
+    let is_unknown =
+        |path: &String| policy.elsewhere || has_moved && std::path::Path::new(path).is_relative();
+    let resolved = if path.as_ref().is_some_and(is_unknown) { Some(&unknown) } else { resolved };
     let matched = |by_user| {
         let said = patterns::match_call(
             declared(by_user),
@@ -142,18 +147,13 @@ fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<
             has_moved,
         );
         let Some(resolved) = resolved.filter(|_| path.is_some()) else { return said };
-        let real = resolved.path.as_deref().and_then(std::path::Path::to_str).map_or(Match::Unsure, |path| {
-            let name = call.name.as_deref();
-            patterns::match_call(
-                declared(by_user),
-                name,
-                call.input,
-                Some(path),
-                &resolved.workspace,
-                has_moved,
-            )
-        });
-        if real == said { said } else { Match::Unsure }
+        let path = resolved.path.as_deref().and_then(std::path::Path::to_str);
+        // Without the target, only patterns for all calls of the tool count.
+        let patterns = declared(by_user).filter(|pattern| path.is_some() || !pattern.contains('('));
+        let name = call.name.as_deref();
+        let real = patterns::match_call(patterns, name, call.input, path, &resolved.workspace, has_moved);
+        let is_sure = real == said && (path.is_some() || real == Match::Inside);
+        if is_sure { said } else { Match::Unsure }
     };
     let shown = call.shown();
     if let (Some(path), None) = (&path, resolved)

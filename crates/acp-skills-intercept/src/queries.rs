@@ -364,7 +364,7 @@ pub struct NotFetched {
 /// The answer to [`Query::Resolve`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resolved {
-    /// The absolute path without links. `None` if it cannot be resolved, for example if a link leads to a missing file.
+    /// The absolute path. `None` if it passes through a link below the directories of the session, or cannot be resolved.
     pub path: Option<PathBuf>,
     /// The directories of the session without links. If one cannot be resolved, this is the directory as the client wrote it.
     pub workspace: Workspace,

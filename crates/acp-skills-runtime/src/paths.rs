@@ -1,46 +1,51 @@
 //! [`resolve`]: the file that a path of a tool call refers to.
 //!
-//! Permission rules are about real files, and a path can pass through symbolic links. All callers resolve paths with the
-//! function in this file, so that a path means the same to each of them.
+//! Permission rules are about real files, and a path can pass through symbolic links.
 
 use std::{
     io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use acp_skills_intercept::{Resolved, Workspace};
 
-/// Returns `path` without symbolic links. A relative path starts at `base`.
+/// Returns the absolute path of the file to which `path` refers, in the directories of `workspace` without links. A relative path starts at
+/// the working directory. The file and the directories above it don't have to exist.
 ///
-/// The file and the directories above it don't have to exist: the nearest directory that exists is resolved, and the rest of
-/// the path is appended. The result contains `..` only below a directory that doesn't exist.
-///
-/// Returns `None` if the path cannot be resolved: it is relative without a `base`, passes through a regular file, or passes
-/// through a link that is dangling or part of a loop. A write through a dangling link would create its target, which is
-/// why the link's own location is not a safe answer.
+/// Returns `None` if the path passes through a link: a link such as `/proc/self/cwd` leads to another file for the agent than for this
+/// process, and a write through a dangling link creates its target. Only links above the directories of the workspace are followed. Also
+/// returns `None` if the path contains `..`, passes through a regular file, or is relative and there is no working directory.
 ///
 /// Blocks while the disk is read.
-pub fn resolve(path: &Path, base: Option<&Path>) -> Option<PathBuf> {
-    let absolute = base.map_or_else(|| path.to_owned(), |base| base.join(path));
-    if !absolute.is_absolute() {
+pub fn resolve(path: &Path, workspace: &Workspace) -> Option<PathBuf> {
+    let absolute = workspace.cwd.as_ref().map_or_else(|| path.to_owned(), |cwd| cwd.join(path));
+    let has_parent = absolute.components().any(|component| component == Component::ParentDir);
+    if !absolute.is_absolute() || has_parent {
         return None;
     }
+    let roots: Vec<_> = workspace.roots().map(|root| (root, without_link(root))).collect();
+    let written = roots.iter().map(|(root, real)| (*root, real));
+    let in_root = |(root, real): (&Path, &PathBuf)| Some(real.join(absolute.strip_prefix(root).ok()?));
+    let target = written.chain(roots.iter().map(|(_, real)| (&**real, real))).find_map(in_root);
+    // `components` removes a separator at the end, which follows a link.
+    let target: PathBuf = target.as_ref().unwrap_or(&absolute).components().collect();
     let exists = |ancestor: &&Path| {
         ancestor.symlink_metadata().map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
     };
-    let nearest = absolute.ancestors().find(exists)?;
-    let real = dunce::canonicalize(nearest).ok()?.join(absolute.strip_prefix(nearest).ok()?);
-    // If we join an empty path, we get a separator at the end. Use `components` to remove it.
-    Some(real.components().collect())
+    let nearest = target.ancestors().find(exists)?;
+    (dunce::canonicalize(nearest).ok()? == nearest).then_some(target)
 }
 
 /// Returns a workspace without symbolic links. A directory that can't be resolved stays as it is.
 ///
 /// Blocks while the disk is read.
 pub(crate) fn without_links(workspace: &Workspace) -> Workspace {
-    let real = |dir: &PathBuf| dunce::canonicalize(dir).unwrap_or_else(|_| dir.clone());
-    let cwd = workspace.cwd.as_ref().map(real);
-    Workspace { cwd, ..Workspace::default() }.with(workspace.additional.iter().map(real))
+    let cwd = workspace.cwd.as_deref().map(without_link);
+    Workspace { cwd, ..Workspace::default() }.with(workspace.additional.iter().map(|root| without_link(root)))
+}
+
+fn without_link(root: &Path) -> PathBuf {
+    dunce::canonicalize(root).unwrap_or_else(|_| root.to_owned())
 }
 
 #[cfg(all(test, unix))]
@@ -50,37 +55,54 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_resolved_and_the_file_need_not_exist() {
+    fn links_are_not_followed_and_the_file_need_not_exist() {
         let directory = tempfile::tempdir().unwrap();
         let root = dunce::canonicalize(directory.path()).unwrap();
         fs::create_dir_all(root.join("real/src")).unwrap();
         symlink("/etc", root.join("real/src/link")).unwrap();
         symlink(root.join("real"), root.join("project")).unwrap();
-        let base = root.join("project");
+        let workspace = Workspace::of(root.join("project")).with([root.join("real/src")]);
         for (path, expected) in [
-            ("src/new.rs", root.join("real/src/new.rs")),
-            ("src", root.join("real/src")),
-            ("src/../src", root.join("real/src")),
-            ("src/link/passwd", PathBuf::from("/etc/passwd")),
-            ("src/link/not-there/x", PathBuf::from("/etc/not-there/x")),
-            ("src/link/../x", PathBuf::from("/x")),
-            ("not-there/../x", root.join("real/not-there/../x")),
-            ("/etc/hosts", PathBuf::from("/etc/hosts")),
+            ("src/new.rs".into(), root.join("real/src/new.rs")),
+            ("src/".into(), root.join("real/src")),
+            ("not-there/x".into(), root.join("real/not-there/x")),
+            (root.join("project/src/x"), root.join("real/src/x")),
+            (root.join("real/x"), root.join("real/x")),
+            (root.join("other"), root.join("other")),
         ] {
-            assert_eq!(resolve(Path::new(path), Some(&base)), Some(expected), "{path}");
+            assert_eq!(resolve(&path, &workspace), Some(expected), "{}", path.display());
         }
         symlink(root.join("elsewhere/not-there"), root.join("real/src/dangling")).unwrap();
         symlink(root.join("real/src/loop"), root.join("real/src/loop")).unwrap();
+        symlink("/proc/self/cwd", root.join("real/src/process")).unwrap();
+        symlink("new", root.join("real/src/inside")).unwrap();
+        symlink("/", root.join("outside")).unwrap();
         fs::write(root.join("real/src/file"), "").unwrap();
-        for path in ["src/dangling", "src/dangling/x", "src/file/x", "src/loop", "src/loop/x"] {
-            assert_eq!(resolve(Path::new(path), Some(&base)), None, "{path}");
+        for path in [
+            "src/link",
+            "src/link/passwd",
+            "src/link/not-there/x",
+            "src/link/../x",
+            "src/../src",
+            "not-there/../x",
+            "src/dangling",
+            "src/dangling/",
+            "src/dangling/x",
+            "src/file/x",
+            "src/inside",
+            "src/loop",
+            "src/loop/x",
+            "src/process/x",
+            "../outside/etc",
+        ] {
+            assert_eq!(resolve(Path::new(path), &workspace), None, "{path}");
         }
-        assert_eq!(resolve(Path::new("x"), None), None);
+        assert_eq!(resolve(&root.join("outside/etc/hosts"), &workspace), None);
+        assert_eq!(resolve(Path::new("x"), &Workspace::default()), None);
     }
 }
 
 /// Resolves a path of a tool call in the directories of its session. Blocks while the disk is read.
 pub(crate) fn resolved(path: &Path, workspace: &Workspace) -> Resolved {
-    let workspace = without_links(workspace);
-    Resolved { path: resolve(path, workspace.cwd.as_deref()), workspace }
+    Resolved { path: resolve(path, workspace), workspace: without_links(workspace) }
 }

@@ -140,6 +140,31 @@ fn a_session_that_is_opened_again_or_copied_has_fewer_rights() {
     }
 }
 
+/// The target of a path is not known if the agent runs on another machine, or if its shell has left the directory.
+#[test]
+fn paths_that_cannot_be_resolved_have_no_rights() {
+    let edit = |path: &str| call("Edit", &json!({ "file_path": path }));
+    let read = call("Read", &json!({ "file_path": "notes/a.md" }));
+    let cd = call("Bash", &json!({ "command": "cd x" }));
+    for (elsewhere, moves, expected) in [
+        (false, false, ["proceed_once"; 3]),
+        (true, false, ["asked", "asked", "proceed_once"]),
+        (false, true, ["asked", "proceed_once", "proceed_once"]),
+    ] {
+        let policy = Policy { tool_policy: ToolPolicy::Approval, elsewhere, ..policy() };
+        let mut fixture = fixture(CLAUDE, policy);
+        invoke(&mut fixture, "notes");
+        invoke(&mut fixture, "git");
+        if moves {
+            ask(&mut fixture, &cd, None);
+        }
+        let calls = [edit("notes/a.md"), edit("/project/notes/a.md"), read.clone()];
+        for (call, expected) in calls.iter().zip(expected) {
+            assert_eq!(outcome(&ask(&mut fixture, call, None)), expected, "{elsewhere} {moves} {call}");
+        }
+    }
+}
+
 /// The active skills are saved, and the client loads the session after a restart.
 #[test]
 fn saved_rights_are_for_one_directory() {
