@@ -159,11 +159,17 @@ fn commands_follow_the_policy() {
     machine.write("scripts: sandbox");
     let (_, text) = machine.says(&["eval", dir, "--dry-run"]);
     assert!(!text.contains("refused"), "{text}");
-    // A new description is evaluated in a copy of the skill, and not in the directory that the policy allows.
+    // A copy of the skill is evaluated, which the user can change, and not the directory that the policy allows.
     skills.write("review/evals/eval_queries.json", r#"[{"query": "review this", "should_trigger": true}]"#);
-    machine.write(&format!("skills: {{allow: ['{dir}']}}"));
     let improve = ["eval", "improve", dir, "--yes", "--", "true"];
-    assert_refused(&machine.says(&improve).1, "`skills.allow`");
+    machine.write(&format!("skills: {{allow: ['{dir}']}}"));
+    for arguments in [&improve as &[&str], &["eval", dir, "--dry-run"], &["eval", "cases", dir, "--", "true"]]
+    {
+        assert_refused(&machine.says(arguments).1, "`skills.allow`");
+    }
+    machine.write(&format!("skills: {{allow: ['{dir}', configuration]}}"));
+    let (_, text) = machine.says(&["eval", dir, "--dry-run"]);
+    assert!(!text.contains("refused"), "{text}");
     machine.write("{}");
     let (_, text) = machine.says(&improve);
     assert!(!text.contains("refused") && text.contains("too few queries"), "{text}");

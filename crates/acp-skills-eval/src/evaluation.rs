@@ -13,7 +13,7 @@ use skills_core::{
     Discovery, Scope, Skill, SkillSet,
     discovery::{Root, load_dir},
 };
-use skills_sources::{policy::Policy, trust::guarded_copy};
+use skills_sources::policy::Policy;
 
 use super::{
     AgentCommand, Case, Configuration, EMBEDDED, EvaluationError, Grader, Options, OutputCase, Part,
@@ -150,7 +150,7 @@ impl Evaluation {
             Ok((skill, _)) => vec![Arc::new(skill)],
             Err(_) => Discovery::new([Root::scanned(dir)]).find().iter().cloned().collect(),
         };
-        found.iter().try_for_each(|skill| permit(skill).map(drop))?;
+        found.iter().try_for_each(|skill| permit(skill))?;
         // The skill that we evaluate can be in the same directory, so we need to skip it here.
         self.among.extend(found.into_iter().filter(|skill| skill.name != self.skill.name));
         Ok(self)
@@ -296,14 +296,15 @@ fn without_packages(mut command: Vec<OsString>) -> Vec<OsString> {
     command
 }
 
-/// Checks that the policy of this machine allows a skill that the user names. Returns true if it restricts skills.
+/// Checks that the policy of this machine allows a skill that the user names, and a copy of it that the user can change.
 ///
 /// # Errors
 /// Returns [`EvaluationError::Refused`] if it doesn't, and [`EvaluationError::Policy`] if the policy can't be used.
-fn permit(skill: &Skill) -> Result<bool, EvaluationError> {
+fn permit(skill: &Skill) -> Result<(), EvaluationError> {
     let policy = Policy::load()?.unwrap_or_default();
     policy.skill(skill.name.as_str(), Scope::Named, skill.dir())?;
-    Ok(policy.restricts_local_skills())
+    policy.skill(skill.name.as_str(), Scope::Named, None)?;
+    Ok(())
 }
 
 /// Loads the skill in a directory. Returns the directory, a copy of the skill without its cases, and the copy's directory.
@@ -313,13 +314,9 @@ fn load(dir: &Path) -> Result<(PathBuf, Arc<Skill>, Scratch), EvaluationError> {
     let absolute = std::path::absolute(dir).map_err(unreadable)?;
     let (skill, _diagnostics) = load_dir(&absolute).map_err(failed)?;
     let real = skill.dir().unwrap_or(&absolute).to_owned();
-    let is_restricted = permit(&skill)?;
+    permit(&skill)?;
     let (scratch, path) = copy_without_cases(&real).map_err(unreadable)?;
-    let (mut copy, _diagnostics) = load_dir(&path).map_err(failed)?;
-    if is_restricted {
-        // The user can change the copy, but not the directories that the policy allows.
-        copy = guarded_copy(&skill, copy).map_err(unreadable)?;
-    }
+    let (copy, _diagnostics) = load_dir(&path).map_err(failed)?;
     Ok((real, Arc::new(copy), scratch))
 }
 

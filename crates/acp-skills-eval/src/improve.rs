@@ -14,8 +14,7 @@ use std::{
 use acp_skills::structured_output;
 use acp_skills_runtime::demo::wording::{EXTRA, IMPROVE, MISSED, NOW};
 use serde::Serialize;
-use skills_core::{Scope, frontmatter::MAX_DESCRIPTION_CHARS, order};
-use skills_sources::policy::Policy;
+use skills_core::{frontmatter::MAX_DESCRIPTION_CHARS, order};
 use tokio::sync::watch;
 
 use self::proposal::{InvalidProposal, Proposal};
@@ -118,10 +117,6 @@ impl Evaluation {
         mut progress: impl FnMut(&Progress<'_>),
         stop: watch::Receiver<bool>,
     ) -> Result<Improvement, EvaluationError> {
-        if let Some(policy) = Policy::load()?.filter(Policy::restricts_local_skills) {
-            // Each description has a copy of its own, which the user can change. The writer is a program of the user as well.
-            policy.skill(self.skill.name.as_str(), Scope::Named, None)?;
-        }
         let mut base = self.with_description(&self.skill.description)?;
         base.evals.clear();
         base.options.split.get_or_insert(SHARE);

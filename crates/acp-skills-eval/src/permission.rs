@@ -4,11 +4,14 @@
 //! An edit outside of the run's directory is always refused, and so is an edit that doesn't name a file. This relies on the
 //! agent: it describes its own request, and an agent that doesn't ask is only held back by a sandbox.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use acp_skills::{
     client::{PermissionDecision, PermissionRequest},
-    intercept::tool_paths::{self, Place, Role},
+    intercept::{
+        Workspace,
+        tool_paths::{self, Place, Role},
+    },
 };
 use acp_skills_runtime::paths::resolve;
 use serde::{Deserialize, Serialize};
@@ -127,33 +130,10 @@ fn local(place: &str) -> PathBuf {
     place.strip_prefix("file://").unwrap_or(place).into()
 }
 
-/// Returns true if `path` is below `directory` after links are resolved. A relative path starts at `directory`, which has to
-/// be canonical.
+/// Returns true if `path` is certainly below `directory`, which has to be canonical: it contains neither links nor `..`. A relative path
+/// starts at `directory`.
 pub(super) fn is_below(path: &Path, directory: &Path) -> bool {
-    let Some(mut resolved) = resolve(path, Some(directory)) else { return false };
-    if resolved.components().any(|component| component == Component::ParentDir) {
-        // We get here if there's a `..` below a directory that doesn't exist yet. Remove it, and then resolve the
-        // path from the start, because the shorter path can go through different links.
-        match resolve(&without_parents(&resolved), None) {
-            Some(again) => resolved = again,
-            None => return false,
-        }
-    }
-    resolved.starts_with(directory)
-}
-
-/// Removes each `..` together with the component before it.
-fn without_parents(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            component => plain.push(component),
-        }
-    }
-    plain
+    resolve(path, &Workspace::of(directory)).is_some_and(|path| path.starts_with(directory))
 }
 
 #[cfg(test)]
@@ -227,15 +207,15 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_followed() {
+    fn paths_with_links_are_outside() {
         let scratch = tempfile::tempdir().unwrap();
         let dir = dunce::canonicalize(scratch.path()).unwrap();
         std::os::unix::fs::symlink("/etc", dir.join("etc")).unwrap();
         std::os::unix::fs::symlink("/nowhere/at/all", dir.join("dangling")).unwrap();
-        for path in ["etc/x", "etc/../x", "new/../etc/x", "dangling", "/"] {
+        for path in ["etc/x", "etc/../x", "new/../etc/x", "x/../y", "dangling", "/"] {
             assert!(!is_below(Path::new(path), &dir), "{path}");
         }
-        for path in ["x", "./x/y", "x/../y"] {
+        for path in ["x", "./x/y"] {
             assert!(is_below(Path::new(path), &dir), "{path}");
         }
     }

@@ -74,20 +74,6 @@ pub struct Decided {
     pub remaining: Vec<(SkillName, String)>,
 }
 
-/// Restricts a copy of a skill to the files that it has in common with `original`. Files of the original can be missing.
-///
-/// # Errors
-/// Returns an error if a file of the copy differs from the original, or if a file can't be read.
-pub fn guarded_copy(original: &Skill, copy: Skill) -> io::Result<Skill> {
-    let of = |skill| Fingerprint::of(skill, &mut { Bounds::SKILL });
-    let files = of(&copy)?;
-    if !files.is_part_of(&of(original)?) {
-        return Err(io::Error::other("the skill was changed while it was copied"));
-    }
-    let guard = Guard::new(files.digest().to_owned(), files);
-    Ok(copy.guarded(guard))
-}
-
 impl Trust {
     /// Creates the trust store below the directory `state`. Without a directory, decisions apply until this process ends.
     pub fn new(state: Option<PathBuf>) -> Self {

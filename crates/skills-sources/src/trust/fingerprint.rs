@@ -91,11 +91,6 @@ impl Fingerprint {
         hasher.finish()
     }
 
-    /// Returns true if each entry of this skill is also one of `other`.
-    pub(super) fn is_part_of(&self, other: &Self) -> bool {
-        self.files.iter().all(|(path, digest)| other.files.get(path) == Some(digest))
-    }
-
     /// Returns the checksum of the name and all files.
     pub(crate) fn digest(&self) -> &str {
         &self.digest
