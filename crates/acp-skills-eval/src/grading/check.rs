@@ -12,6 +12,8 @@ use skills_core::{exec::ProcessGroup, files};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, copy, sink},
     process::Command,
+    task::spawn_blocking,
+    time::timeout,
     try_join,
 };
 
@@ -20,8 +22,8 @@ use super::{
     Work,
 };
 
-/// The timeout for the command of an assertion.
-const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
+/// The timeout for the command or the pattern of an assertion.
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// The maximum size of a file in a check.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// The maximum size of what is kept of a command's stdout and stderr, each in bytes.
@@ -40,12 +42,14 @@ pub(super) async fn checked(check: &Check, work: &Work<'_>, allow: Allow) -> Gra
             Ok((bytes, _)) if bytes > MAX_FILE_BYTES => {
                 Grade::ungraded(text, format!("`{file}` is larger than {MAX_FILE_BYTES} bytes"))
             }
-            Ok((_, content)) => found(text, pattern, &content, &format!("`{file}`")),
+            Ok((_, content)) => found(text, pattern, content, format!("`{file}`")).await,
         },
-        Check::AnswerMatches(pattern) => found(text, pattern, work.answer, "the answer"),
+        Check::AnswerMatches(pattern) => {
+            found(text, pattern, work.answer.to_owned(), "the answer".to_owned()).await
+        }
         Check::AnswerLacks(pattern) => {
-            let grade = found(text, pattern, work.answer, "the answer");
-            Grade { passed: !grade.passed, ..grade }
+            let grade = found(text, pattern, work.answer.to_owned(), "the answer".to_owned()).await;
+            Grade { passed: !grade.passed && !grade.ungraded, ..grade }
         }
         Check::Command(..) if !allow.checks => {
             Grade::ungraded(text, "command is not allowed; use `--allow checks`")
@@ -54,10 +58,14 @@ pub(super) async fn checked(check: &Check, work: &Work<'_>, allow: Allow) -> Gra
     }
 }
 
-fn found(text: String, pattern: &Pattern, content: &str, place: &str) -> Grade {
-    match pattern.find(content) {
-        Some(found) => Grade::new(text, true, format!("{place} has: {}", shortened(found, 300))),
-        None => Grade::new(text, false, format!("no match in {place}")),
+/// Searches on another thread, so that the program can be interrupted.
+async fn found(text: String, pattern: &Pattern, content: String, place: String) -> Grade {
+    let pattern = pattern.clone();
+    let search = spawn_blocking(move || pattern.find(&content).map(|found| shortened(found, 300)));
+    match timeout(TIMEOUT, search).await {
+        Ok(Ok(Some(found))) => Grade::new(text, true, format!("{place} has: {found}")),
+        Ok(Ok(None)) => Grade::new(text, false, format!("no match in {place}")),
+        Ok(Err(_)) | Err(_) => Grade::ungraded(text, format!("the search in {place} takes too long")),
     }
 }
 
@@ -96,10 +104,8 @@ async fn run(text: String, words: &[String], exit: i32, directory: &Path) -> Gra
     let shown = words.join(" ");
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir(directory);
-    match tokio::time::timeout(COMMAND_TIMEOUT, output(command)).await {
-        Err(_) => {
-            Grade::new(text, false, format!("`{shown}` timed out after {} s", COMMAND_TIMEOUT.as_secs()))
-        }
+    match timeout(TIMEOUT, output(command)).await {
+        Err(_) => Grade::new(text, false, format!("`{shown}` timed out after {} s", TIMEOUT.as_secs())),
         Ok(Err(error)) => Grade::ungraded(text, format!("cannot run `{shown}`: {error}")),
         Ok(Ok(output)) => {
             let printed = String::from_utf8_lossy(&output.stdout).into_owned()
