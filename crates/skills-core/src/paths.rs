@@ -14,7 +14,7 @@
 
 use std::path::Path;
 
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobBuilder, GlobSet};
 
 use crate::{name::SkillName, set::SkillSet, skill::Skill};
 
@@ -23,13 +23,14 @@ pub const MAX_GLOBS: usize = 100;
 
 /// The maximum length of a glob in bytes.
 const MAX_GLOB_BYTES: usize = 1_000;
-
 /// The maximum number of globs of all skills of a session. The skills of further globs never join, but can be activated by name.
-const MAX_ALL_GLOBS: usize = 2_000;
-/// The maximum length of all globs of a session in bytes, because `globset` limits the size of what it compiles.
-const MAX_ALL_GLOB_BYTES: usize = 64 * 1024;
+const MAX_ALL_GLOBS: usize = 256;
+/// The maximum length of all globs of a session in bytes. The time and the memory of a comparison grow with it.
+const MAX_ALL_GLOB_BYTES: usize = 8 * 1024;
+/// The number of globs that are compared together. The memory of a comparison grows with its square.
+const SET_SIZE: usize = 32;
 /// The maximum number of wildcards in a glob. With hundreds of them, comparing a single path takes seconds.
-const MAX_WILDCARDS: usize = 64;
+const MAX_WILDCARDS: usize = 32;
 /// The maximum number of braces in a glob, because `globset` limits how deep they can be nested.
 const MAX_BRACES: usize = 50;
 
@@ -42,19 +43,18 @@ const MAX_BRACES: usize = 50;
 /// let mut skill = Skill::builder("deploy", "Deploys.").body("…").build()?;
 /// skill.properties.paths = vec!["infra/**".to_owned()];
 /// let skills: SkillSet = [skill].into_iter().collect();
-/// assert_eq!(skills.listed().count(), 0);
 ///
 /// let globs = PathGlobs::of(&skills).unwrap();
 /// let names = globs.matching(Path::new("infra/main.tf"));
 /// assert_eq!(names[0].as_str(), "deploy");
 /// let skills = skills.joined(|skill| names.contains(&skill.name));
 /// assert_eq!(skills.listed().count(), 1);
-/// assert!(PathGlobs::of(&skills).is_none());
 /// # Ok::<(), skills_core::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct PathGlobs {
-    globs: GlobSet,
+    /// Globs in sets of [`SET_SIZE`].
+    sets: Vec<GlobSet>,
     /// The skill of each glob.
     owners: Vec<SkillName>,
 }
@@ -62,7 +62,7 @@ pub struct PathGlobs {
 impl PathGlobs {
     /// Returns the globs of the skills that wait for a file. Returns `None` if no skill does.
     pub fn of(skills: &SkillSet) -> Option<Self> {
-        let mut globs = GlobSetBuilder::new();
+        let mut globs = Vec::new();
         let mut owners = Vec::new();
         let mut bytes = 0;
         for skill in skills.iter().filter(|skill| skill.awaits_path()) {
@@ -71,20 +71,22 @@ impl PathGlobs {
                 if owners.len() == MAX_ALL_GLOBS || bytes > MAX_ALL_GLOB_BYTES {
                     break;
                 }
-                globs.add(glob);
+                globs.push(glob);
                 owners.push(skill.name.clone());
             }
         }
-        let globs = globs.build().ok().filter(|_| !owners.is_empty())?;
-        Some(Self { globs, owners })
+        let sets = globs.chunks(SET_SIZE).map(|globs| GlobSet::new(globs).ok()).collect::<Option<_>>()?;
+        (!owners.is_empty()).then_some(Self { sets, owners })
     }
 
     /// Returns the names of the skills that are meant for a file. The path is relative to a root of the session.
     pub fn matching(&self, path: &Path) -> Vec<SkillName> {
         let mut names: Vec<SkillName> = Vec::new();
-        for index in self.globs.matches(path) {
-            if !names.contains(&self.owners[index]) {
-                names.push(self.owners[index].clone());
+        for (set, owners) in self.sets.iter().zip(self.owners.chunks(SET_SIZE)) {
+            for index in set.matches(path) {
+                if !names.contains(&owners[index]) {
+                    names.push(owners[index].clone());
+                }
             }
         }
         names
