@@ -15,7 +15,7 @@ const PROMPT: &str = "prompt:";
 /// The tool that reads resources.
 const READ: &str = "resource:read";
 /// The scheme of the files of skills, which are only served after the user has approved them.
-const SKILL_SCHEME: &str = "skill://";
+const SKILL_SCHEME: &str = "skill";
 /// The time limit for each list except that of the tools. If a server is slower, the model gets the tools without the rest.
 pub(super) const EXTRAS_LIMIT: Duration = Duration::from_secs(3);
 /// The maximum number of prompts.
@@ -59,12 +59,19 @@ pub(super) fn request(
         return Ok(("prompts/get", json!({ "name": prompt, "arguments": arguments })));
     }
     let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or_default();
-    // Schemes can be written in any case.
-    let scheme = uri.get(..SKILL_SCHEME.len()).unwrap_or_default();
-    if uri.is_empty() || scheme.eq_ignore_ascii_case(SKILL_SCHEME) {
+    if !is_resource(uri) {
         return Err(ServerError::NoResource);
     }
     Ok(("resources/read", json!({ "uri": uri })))
+}
+
+/// Returns true if an address is not that of a file of a skill. Parsers of URLs remove white space and control characters, so the scheme must
+/// have none.
+fn is_resource(uri: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    uri.split_once(':').is_some_and(|(scheme, _)| {
+        !scheme.is_empty() && scheme.chars().all(is_plain) && !scheme.eq_ignore_ascii_case(SKILL_SCHEME)
+    })
 }
 
 /// Converts the messages of a prompt, or the contents of resources.
@@ -146,10 +153,7 @@ impl Extras {
 
     /// Adds a resource or a template, whose address is in `key`. Returns false if there are enough.
     fn add_resource(&mut self, resource: &Value, key: &str) -> bool {
-        let Some(uri) = resource[key].as_str().filter(|uri| !uri.is_empty()) else { return true };
-        if uri.starts_with(SKILL_SCHEME) {
-            return true;
-        }
+        let Some(uri) = resource[key].as_str().filter(|uri| is_resource(uri)) else { return true };
         if uri.len() > MAX_URI || self.resources.len() == MAX_RESOURCES {
             self.more = true;
             return self.resources.len() < MAX_RESOURCES;
@@ -224,6 +228,27 @@ mod tests {
             }
         }
         Some(list.reader()?["description"].as_str()?.to_owned())
+    }
+
+    #[test]
+    fn files_of_skills_are_not_resources() {
+        for (uri, expected) in [
+            ("test://a", true),
+            ("file:///a b", true),
+            ("a+b.c-d:x", true),
+            ("skills://a", true),
+            ("", false),
+            ("a", false),
+            ("://a", false),
+            ("skill://a/SKILL.md", false),
+            ("SKILL:a/SKILL.md", false),
+            (" skill://a/SKILL.md", false),
+            ("sk\nill://a/SKILL.md", false),
+            ("skill\t://a/SKILL.md", false),
+            ("%73kill://a/SKILL.md", false),
+        ] {
+            assert_eq!(is_resource(uri), expected, "{uri:?}");
+        }
     }
 
     #[test]

@@ -276,7 +276,7 @@ pub(crate) fn trust(args: TrustArgs) -> anyhow::Result<ExitCode> {
     }
     if is_done {
         output::print("Trusted until the next change.\n")?;
-    } else if !decided.done.is_empty() {
+    } else if !decided.done.is_empty() && decided.unsaved.is_none() {
         let names: Vec<_> = decided.done.iter().map(|name| format!("`{name}`")).collect();
         output::print(&format!("Trusted until the next change: {}.\n", names.join(", ")))?;
     } else if !agreed {
