@@ -235,8 +235,10 @@ fn fetch_reference(git: &Git<'_>, reference: Option<&str>) -> Result<String, Git
             let all =
                 [NO_FILES, "--", "origin", "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
             git.run(&[&FETCH[..], &all[..]].concat())?;
-            git.line(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")])
-                .map_err(|_| GitError::NoReference(name.to_owned()))
+            let found = git.line(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]);
+            // A branch or a tag with this name would have been found before.
+            let is_named = |commit: &String| commit.starts_with(&name.to_ascii_lowercase());
+            found.ok().filter(is_named).ok_or_else(|| GitError::NoReference(name.to_owned()))
         }
         Err(GitError::Failed { said, .. }) if is_unknown(&said) => {
             Err(GitError::NoReference(name.to_owned()))
