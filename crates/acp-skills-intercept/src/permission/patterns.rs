@@ -260,6 +260,7 @@ mod tests {
             ("Edit(src/**)", "Edit", r#"{"file_path":"/project/src/../.git/config"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Outside),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/project2/src/x"}"#, Outside),
+            ("Edit(src/**)", "Edit", r#"{"file_path":"/project/src\\x"}"#, Unsure),
             ("Read(//etc/*)", "Read", r#"{"file_path":"/etc/hosts"}"#, Inside),
             ("Read(~/notes/**)", "Read", r#"{"file_path":"/home/me/notes/a"}"#, Unsure),
             (

@@ -27,8 +27,13 @@ fn is_absolute(path: &str) -> bool {
 }
 
 fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
+    let cwd = cwd.and_then(Path::to_str);
+    // Except on Windows, a backslash is a part of a name.
+    if path.contains('\\') && cwd.is_some_and(|cwd| cwd.starts_with('/')) {
+        return Match::Unsure;
+    }
     let path = plain(path);
-    let cwd = cwd.and_then(Path::to_str).map(plain);
+    let cwd = cwd.map(plain);
     // We can't resolve these paths here, because that would require the file system.
     if path.split('/').any(|part| part == "..") || pattern.starts_with('~') || path.starts_with('~') {
         return Match::Unsure;
@@ -52,16 +57,14 @@ fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
         (None, None) if is_absolute => return Match::Outside,
         (None, None) => (relative.to_owned(), path.to_owned()),
     };
-    let (Some(exact), Some(alike)) = (glob(&pattern, false), glob(&pattern, true)) else {
-        return Match::Unsure;
-    };
+    let matches = |ignores_case| glob(&pattern, ignores_case).map(|glob| glob.is_match(&path));
     // This may be an absolute path that was written with a single slash.
     let is_guess = absolute.is_none() && pattern.starts_with('/');
-    match (exact.is_match(&path), alike.is_match(&path)) {
-        (true, _) if is_guess => Match::Unsure,
-        (true, _) => Match::Inside,
-        (false, true) => Match::Unsure,
-        (false, false) => Match::Outside,
+    // Compiling a glob takes longer than matching it, so the second one is only compiled if it is needed.
+    match matches(true) {
+        Some(false) => Match::Outside,
+        Some(true) if !is_guess && matches(false) == Some(true) => Match::Inside,
+        _ => Match::Unsure,
     }
 }
 
