@@ -18,7 +18,7 @@ const MAX_EXTENSION: usize = 10;
 const MAX_PATH_BYTES: usize = 1024;
 
 /// The maximum length of all paths of a message, in bytes. Further ones are left out.
-const MAX_ALL_BYTES: usize = 16 * 1024;
+const MAX_ALL_BYTES: usize = 4 * 1024;
 
 /// Returns the paths in the `locations` of a tool call.
 pub(crate) fn in_call(call: Node<'_>) -> Vec<String> {

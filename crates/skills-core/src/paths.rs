@@ -26,11 +26,11 @@ const MAX_GLOB_BYTES: usize = 1_000;
 /// The maximum number of globs of all skills of a session. The skills of further globs never join, but can be activated by name.
 const MAX_ALL_GLOBS: usize = 256;
 /// The maximum length of all globs of a session in bytes. The time and the memory of a comparison grow with it.
-const MAX_ALL_GLOB_BYTES: usize = 8 * 1024;
+const MAX_ALL_GLOB_BYTES: usize = 4 * 1024;
 /// The number of globs that are compared together. The memory of a comparison grows with its square.
 const SET_SIZE: usize = 32;
 /// The maximum number of wildcards in a glob. With hundreds of them, comparing a single path takes seconds.
-const MAX_WILDCARDS: usize = 32;
+const MAX_WILDCARDS: usize = 16;
 /// The maximum number of braces in a glob, because `globset` limits how deep they can be nested.
 const MAX_BRACES: usize = 50;
 
