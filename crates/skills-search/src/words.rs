@@ -1,6 +1,6 @@
 //! [`Words`]: a vocabulary of word stems.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use rust_stemmers::Stemmer;
 
@@ -8,6 +8,9 @@ use super::{
     language::{LANGUAGES, Language},
     split::{is_half_of_a_pair, split},
 };
+
+/// The maximum length of a word that is stemmed, in bytes.
+const MAX_STEMMED_BYTES: usize = 100;
 
 /// A vocabulary that maps each stem to a number: 0, 1, 2… in the order in which they are found.
 #[derive(Default)]
@@ -61,7 +64,7 @@ impl Words {
             self.languages.len() - 1
         });
         let next = u32::try_from(self.stems.len()).unwrap_or(u32::MAX);
-        let number = *self.stems.entry(self.languages[at].1.stem(word).into()).or_insert(next);
+        let number = *self.stems.entry(stem(&self.languages[at].1, word).into()).or_insert(next);
         let seen = (number, language.ignores(word));
         self.seen[language as usize].insert(word.into(), seen);
         seen
@@ -107,7 +110,7 @@ impl Words {
         }
         let mut known = Vec::new();
         for (_, stemmer) in &self.languages {
-            if let Some(&number) = self.stems.get(&*stemmer.stem(word))
+            if let Some(&number) = self.stems.get(&*stem(stemmer, word))
                 && !known.contains(&number)
             {
                 known.push(number);
@@ -115,6 +118,11 @@ impl Words {
         }
         known
     }
+}
+
+/// Returns the stem of a word. Long words, such as base64, have none, because the time of the stemmers grows with the square of the length.
+fn stem<'w>(stemmer: &Stemmer, word: &'w str) -> Cow<'w, str> {
+    if word.len() > MAX_STEMMED_BYTES { word.into() } else { stemmer.stem(word) }
 }
 
 #[cfg(test)]
@@ -131,6 +139,16 @@ mod tests {
         assert_ne!(words.stems.hasher().hash_one(&a), words.stems.hasher().hash_one(&b));
         let seen = words.seen[0].hasher();
         assert_ne!(seen.hash_one(&a), seen.hash_one(&b));
+    }
+
+    /// The stemmer of English needs minutes for this word.
+    #[test]
+    fn long_words_have_no_stem() {
+        let mut words = Words::default();
+        let long = "ya".repeat(500_000);
+        words.each(&format!("{long} reviewing"), Language::English, |_| {});
+        assert_eq!(words.of_query(&long, 1)[0].known, [0]);
+        assert_eq!(words.of_query("reviewed", 1)[0].known, [1]);
     }
 
     #[test]
