@@ -24,7 +24,7 @@ use crate::{
     events::{ActivatedBy, End, Event, EventKind, Outcome, TraceContext},
 };
 
-/// The maximum number of open sessions. When this is exceeded, the oldest session is removed.
+/// The maximum number of open sessions. When this is exceeded, the span of the oldest session ends.
 const MAX_SESSIONS: usize = 256;
 /// The operation name for a turn.
 const INVOKE_AGENT: &str = "invoke_agent";
@@ -76,11 +76,11 @@ impl Sessions {
     pub(super) fn step(&mut self, key: SessionKey, step: &SessionStep, time: u64, into: &mut Collected) {
         match step {
             SessionStep::Requested(trace) => {
-                self.open(key, trace.as_deref(), time);
+                self.open(key, trace.as_deref(), time, into);
             }
-            SessionStep::Opened(id) => self.open(key, None, time).id = Some(id.clone()),
+            SessionStep::Opened(id) => self.open(key, None, time, into).id = Some(id.clone()),
             SessionStep::TurnStarted(trace) => {
-                let session = self.open(key, None, time);
+                let session = self.open(key, None, time, into);
                 session.end_turn(time, into);
                 let span = OpenSpan::new(trace.as_deref(), Some(&session.span), time);
                 session.turn = Some(span);
@@ -143,11 +143,17 @@ impl Sessions {
     }
 
     /// Returns the session for a key, or adds a new session.
-    fn open(&mut self, key: SessionKey, trace: Option<&TraceContext>, time: u64) -> &mut Session {
+    fn open(
+        &mut self,
+        key: SessionKey,
+        trace: Option<&TraceContext>,
+        time: u64,
+        into: &mut Collected,
+    ) -> &mut Session {
         let found = self.0.iter().position(|session| session.key == key);
         let place = found.unwrap_or_else(|| {
             if self.0.len() >= MAX_SESSIONS {
-                self.0.remove(0);
+                self.0.remove(0).end(time, into);
             }
             let span = OpenSpan::new(trace, None, time);
             self.0.push(Session { key, id: None, agent: None, span, turn: None });
