@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::text::readable;
 use crate::{paths, skill::Properties};
 
-/// The maximum number of tools, and of tags. The limit bounds the memory of a project with thousands of skills.
-pub(super) const MAX_WORDS: usize = 256;
+/// The maximum number of tools, and of tags. It bounds the memory of skills, and the time in which a call is compared with all tools.
+pub(super) const MAX_WORDS: usize = 128;
 
 /// A known field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -169,7 +169,10 @@ fn repository(place: &GitPlace) -> Option<String> {
             };
             let (user, host) = match authority.rsplit_once('@') {
                 Some((user, host)) => (Some(user), host),
-                None => (None, authority),
+                // This is the user of the machine, who can have other directories on the host. Hosting services only know `git`.
+                None => {
+                    (Some("").filter(|_| !CASELESS.contains(&&*authority.to_ascii_lowercase())), authority)
+                }
             };
             (user, host, "22", path)
         }

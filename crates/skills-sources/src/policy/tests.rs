@@ -107,6 +107,18 @@ fn other_repositories_do_not_match() {
     );
 }
 
+/// Without a user, ssh logs in as the user of the machine, who can have a home directory on the host.
+#[test]
+fn an_address_without_a_user_is_not_that_of_git() {
+    let own = "ssh://git.acme.example/home/me/x";
+    refuses("git+https://git.acme.example/*", &[own, "git+ssh://git.acme.example/~/x"]);
+    refuses("git@git.acme.example:*", &[own]);
+    refuses("ssh://git.acme.example/*", &["ssh://git@git.acme.example/x"]);
+    allows("ssh://git.acme.example/*", &[own]);
+    allows("git+https://git.acme.example/*", &["ssh://git@git.acme.example/x"]);
+    allows("github:acme/*", &["ssh://github.com/acme/x"]);
+}
+
 /// git doesn't decode a path that is relative to the home directory.
 #[test]
 fn a_relative_path_is_not_decoded() {

