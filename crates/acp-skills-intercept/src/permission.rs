@@ -152,7 +152,8 @@ fn decide(call: &Call<'_>, session: &Session, policy: &Policy, resolved: Option<
         let patterns = declared(by_user).filter(|pattern| path.is_some() || !pattern.contains('('));
         let name = call.name.as_deref();
         let real = patterns::match_call(patterns, name, call.input, path, &resolved.workspace, has_moved);
-        let is_sure = real == said && (path.is_some() || real == Match::Inside);
+        // If links can't be resolved at all, a path is refused as it is written.
+        let is_sure = real == said && (path.is_some() || real == Match::Inside || policy.elsewhere);
         if is_sure { said } else { Match::Unsure }
     };
     let shown = call.shown();

@@ -165,6 +165,19 @@ fn paths_that_cannot_be_resolved_have_no_rights() {
     }
 }
 
+#[test]
+fn the_calls_of_an_agent_elsewhere_can_be_refused() {
+    let policy = Policy { tool_policy: ToolPolicy::Strict, elsewhere: true, ..policy() };
+    let mut fixture = fixture(CLAUDE, policy);
+    invoke(&mut fixture, "notes");
+    for (tool, path, expected) in
+        [("Write", "notes/a.md", "no"), ("Edit", "/etc/passwd", "no"), ("Edit", "notes/a.md", "asked")]
+    {
+        let call = call(tool, &json!({ "file_path": path }));
+        assert_eq!(outcome(&ask(&mut fixture, &call, None)), expected, "{tool} {path}");
+    }
+}
+
 /// The active skills are saved, and the client loads the session after a restart.
 #[test]
 fn saved_rights_are_for_one_directory() {
