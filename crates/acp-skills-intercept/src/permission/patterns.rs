@@ -260,6 +260,7 @@ mod tests {
             ("Edit(src/**)", "Edit", r#"{"file_path":"/project/src/../.git/config"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/etc/passwd"}"#, Outside),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/project2/src/x"}"#, Outside),
+            ("Edit(a/**/b/**/c/**/d/**/e/**/f/**/g/**/h/**/i/**/j)", "Edit", r#"{"file_path":"a"}"#, Unsure),
             ("Edit(src/**)", "Edit", r#"{"file_path":"/project/src\\x"}"#, Unsure),
             ("Read(//etc/*)", "Read", r#"{"file_path":"/etc/hosts"}"#, Inside),
             ("Read(~/notes/**)", "Read", r#"{"file_path":"/home/me/notes/a"}"#, Unsure),

@@ -9,7 +9,9 @@ use crate::workspace::Workspace;
 
 /// The maximum length of a pattern in bytes, and of its wildcards and braces. Larger ones can't be compiled, or take long.
 const MAX_GLOB_BYTES: usize = 1_000;
-const MAX_WILDCARDS: usize = 64;
+const MAX_WILDCARDS: usize = 16;
+/// The maximum length of a path in bytes. Comparing a longer one with a pattern takes long.
+const MAX_PATH_BYTES: usize = 1024;
 
 /// Matches a path with a pattern that is relative to any of the roots. A relative path starts at the working directory.
 pub(super) fn match_path(pattern: &str, path: &str, workspace: &Workspace) -> Match {
@@ -29,7 +31,8 @@ fn is_absolute(path: &str) -> bool {
 fn files(pattern: &str, path: &str, cwd: Option<&Path>) -> Match {
     let cwd = cwd.and_then(Path::to_str);
     // Except on Windows, a backslash is a part of a name.
-    if path.contains('\\') && cwd.is_some_and(|cwd| cwd.starts_with('/')) {
+    let has_other_name = path.contains('\\') && cwd.is_some_and(|cwd| cwd.starts_with('/'));
+    if has_other_name || path.len() > MAX_PATH_BYTES {
         return Match::Unsure;
     }
     let path = plain(path);
