@@ -116,11 +116,7 @@ impl Session {
     /// Returns the skill to which a path belongs, and the rest of the path after the skill's directory. Returns `None` if the path
     /// belongs to no skill that the model may use.
     fn file_at(&self, path: &Path, location: &Location) -> Option<(SkillName, String)> {
-        let is_unlocked = |skill: &Skill| {
-            self.activations
-                .of_user(&self.skills, self.workspace.cwd.as_deref())
-                .any(|unlocked| unlocked.name == skill.name)
-        };
+        let is_unlocked = |skill: &Skill| self.invoked().any(|unlocked| unlocked.name == skill.name);
         let found = self.skills.iter().filter_map(|skill| {
             let dir = directory(skill, location)?;
             let rest = path.strip_prefix(&dir).ok()?;

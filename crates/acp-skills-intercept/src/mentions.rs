@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use acp_skills_wire::{Message, Node};
 
+use crate::tool_paths::MAX_PATH_BYTES;
+
 /// The maximum number of files in one message. Further ones are ignored.
 const MAX_FILES: usize = 1_000;
 
@@ -12,10 +14,6 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// The maximum length of a file extension, in characters.
 const MAX_EXTENSION: usize = 10;
-
-/// The maximum length of a path in bytes. Longer ones are left out, because no system has them, and comparing them with the globs of a skill
-/// takes long.
-const MAX_PATH_BYTES: usize = 1024;
 
 /// The maximum length of all paths of a message, in bytes. Further ones are left out.
 const MAX_ALL_BYTES: usize = 4 * 1024;

@@ -92,8 +92,7 @@ enum Declared {
 
 /// Returns the `allowed-tools` of the active skills, or only of those that the user activated.
 fn allowed_tools(session: &Session, by_user: bool) -> impl Iterator<Item = &str> {
-    let of_user =
-        by_user.then(|| session.activations.of_user(&session.skills, session.workspace.cwd.as_deref()));
+    let of_user = by_user.then(|| session.invoked());
     let of_all = (!by_user).then(|| {
         let names = session.activations.iter().map(|(name, _)| name);
         names.filter_map(|name| session.skills.get(name.as_str())).map(AsRef::as_ref)

@@ -44,7 +44,7 @@ mod usage;
 
 use std::collections::HashMap;
 
-use skills_core::{SkillName, SkillSet, catalog::Guide};
+use skills_core::{Skill, SkillName, SkillSet, catalog::Guide};
 
 pub use self::switches::other_name;
 pub(crate) use self::{
@@ -190,16 +190,17 @@ impl Session {
         !is_nothing || self.menu.was_sent()
     }
 
+    /// Returns the skills that the user has activated in the session's directory, in their current versions.
+    pub(crate) fn invoked(&self) -> impl Iterator<Item = &Skill> {
+        self.activations.of_user(&self.skills, self.workspace.cwd.as_deref())
+    }
+
     /// Returns the effect that sets the skills for tools and texts. `is_setup` is true if the session is being set up.
     pub(crate) fn serve(&self, is_setup: bool) -> Effect {
         Effect::Serve {
             session: self.key,
             skills: self.skills.clone(),
-            unlocked: self
-                .activations
-                .of_user(&self.skills, self.workspace.cwd.as_deref())
-                .map(|skill| skill.name.clone())
-                .collect(),
+            unlocked: self.invoked().map(|skill| skill.name.clone()).collect(),
             workspace: self.workspace.clone(),
             is_setup,
         }

@@ -11,6 +11,9 @@ use acp_skills_wire::Node;
 /// The maximum depth at which an input is searched. Known tools take flatter inputs, and the cost is quadratic in the depth.
 const MAX_DEPTH: usize = 16;
 
+/// The maximum length of a path that is compared with globs, in bytes. No system has longer ones, and comparing them takes long.
+pub(crate) const MAX_PATH_BYTES: usize = 1024;
+
 /// The members from which known tools take their path.
 const TARGETS: [&str; 4] = ["file_path", "path", "notebook_path", "abs_path"];
 

@@ -36,6 +36,11 @@ pub fn resolve(path: &Path, workspace: &Workspace) -> Option<PathBuf> {
     (dunce::canonicalize(nearest).ok()? == nearest).then_some(target)
 }
 
+/// Resolves a path of a tool call in the directories of its session. Blocks while the disk is read.
+pub(crate) fn resolved(path: &Path, workspace: &Workspace) -> Resolved {
+    Resolved { path: resolve(path, workspace), workspace: without_links(workspace) }
+}
+
 /// Returns a workspace without symbolic links. A directory that can't be resolved stays as it is.
 ///
 /// Blocks while the disk is read.
@@ -100,9 +105,4 @@ mod tests {
         assert_eq!(resolve(&root.join("outside/etc/hosts"), &workspace), None);
         assert_eq!(resolve(Path::new("x"), &Workspace::default()), None);
     }
-}
-
-/// Resolves a path of a tool call in the directories of its session. Blocks while the disk is read.
-pub(crate) fn resolved(path: &Path, workspace: &Workspace) -> Resolved {
-    Resolved { path: resolve(path, workspace), workspace: without_links(workspace) }
 }

@@ -29,7 +29,7 @@ const MAX_ALL_GLOBS: usize = 256;
 const MAX_ALL_GLOB_BYTES: usize = 4 * 1024;
 /// The number of globs that are compared together. The memory of a comparison grows with its square.
 const SET_SIZE: usize = 32;
-/// The maximum number of wildcards in a glob. With hundreds of them, comparing a single path takes seconds.
+/// The maximum number of wildcards in a glob. With many `**`, comparing the paths of a message takes half a minute.
 const MAX_WILDCARDS: usize = 16;
 /// The maximum number of braces in a glob, because `globset` limits how deep they can be nested.
 const MAX_BRACES: usize = 50;

@@ -71,6 +71,12 @@ impl Limits {
         (self.bytes / 2).max(64 * 1024 * 1024)
     }
 
+    /// Returns the maximum size of a list of references, and of git's trace, which has a line of about 130 bytes for each of them. Git needs
+    /// about 700 bytes of memory for such a line in several processes. The default is 32 MiB.
+    fn reference_bytes(&self) -> u64 {
+        self.bytes / 8
+    }
+
     /// Returns the maximum number of files in the repository, of which most are not fetched. The default is 524,288.
     pub(super) fn entries(&self) -> usize {
         usize::try_from(self.bytes / 512).unwrap_or(usize::MAX)

@@ -31,6 +31,9 @@ use super::{
 /// The maximum number of bytes of git's stderr to keep. We keep the end, because it contains the reason.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
 
+/// The minimum of `GIT_ALLOC_LIMIT`, in bytes. Git itself has buffers of a few megabytes.
+const MIN_ALLOC_LIMIT: u64 = 16 * 1024 * 1024;
+
 /// The number of threads for git's stdin, stdout and stderr.
 const THREADS: usize = 3;
 
@@ -242,7 +245,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         for variable in REPOSITORY_VARIABLES.iter().chain(&ASKING_VARIABLES).chain([&TOKEN_VARIABLE]) {
             command.env_remove(variable);
@@ -254,12 +257,17 @@ impl<'a> Git<'a> {
             // There is no such repository.
             Transport::Archive | Transport::Npm => "none",
         };
+        // Without git's own protocol, the references arrive as one text, of which there is no trace.
+        let object_bytes = match arguments.first() {
+            Some(&"ls-remote") => self.limits.reference_bytes().max(MIN_ALLOC_LIMIT),
+            _ => self.limits.object_bytes(),
+        };
         command
             .current_dir(self.directory)
             // Note that this also applies to addresses that the user's configuration rewrites (`url.*.insteadOf`).
             .env("GIT_ALLOW_PROTOCOL", protocol)
             .env("GIT_TERMINAL_PROMPT", "0")
-            .env("GIT_ALLOC_LIMIT", self.limits.object_bytes().to_string())
+            .env("GIT_ALLOC_LIMIT", object_bytes.to_string())
             .env("GCM_INTERACTIVE", "never")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_ATTR_NOSYSTEM", "1")

@@ -142,7 +142,7 @@ const HINTS: [(&[&str], &str); 13] = [
     (
         // `GIT_ALLOC_LIMIT` was reached.
         &["attempting to allocate"],
-        "a commit, a directory or a file of the repository needs too much memory: if you trust the repository, raise the limit \
+        "the references, a commit, a directory or a file of the repository need too much memory: if you trust the repository, raise the limit \
          with `--max-fetch MIB`",
     ),
     (

@@ -27,10 +27,6 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const CHECK_TIMES: u32 = 10;
 const MAX_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The maximum size of the trace, as a part of [`Limits::bytes`]. It has a line of about 130 bytes for each reference of the repository,
-/// for which git needs about 700 bytes of memory in several processes.
-const TRACE_PART: u64 = 8;
-
 /// The line that git's trace has for each header of an HTTP response.
 const HTTP_ANSWER: &str = "<= Recv header";
 /// The number of bytes of a trace within which an answer is expected. A line about the connection has about 100 bytes.
@@ -94,8 +90,8 @@ impl<'a> Watch<'a> {
             return Err(GitError::TooMuch(format!("host sent more than {}", mebibytes(limits.bytes))));
         }
         let trace = fs::metadata(trace(self.directory)).map_or(0, |metadata| metadata.len());
-        if trace > limits.bytes / TRACE_PART {
-            let most = mebibytes(limits.bytes / TRACE_PART);
+        if trace > limits.reference_bytes() {
+            let most = mebibytes(limits.reference_bytes());
             return Err(GitError::TooMuch(format!("host sent more than {most} of references and messages")));
         }
         if self.unanswered.as_deref().is_some_and(has_answer) {

@@ -169,10 +169,10 @@ fn repository(place: &GitPlace) -> Option<String> {
             };
             let (user, host) = match authority.rsplit_once('@') {
                 Some((user, host)) => (Some(user), host),
-                // This is the user of the machine, who can have other directories on the host. Hosting services only know `git`.
-                None => {
-                    (Some("").filter(|_| !CASELESS.contains(&&*authority.to_ascii_lowercase())), authority)
-                }
+                // Hosting services only know the user `git`.
+                None if CASELESS.contains(&&*authority.to_ascii_lowercase()) => (None, authority),
+                // This is the user of the machine, who can have other directories on the host.
+                None => (Some(""), authority),
             };
             (user, host, "22", path)
         }

@@ -5,13 +5,11 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::Match;
-use crate::workspace::Workspace;
+use crate::{tool_paths::MAX_PATH_BYTES, workspace::Workspace};
 
-/// The maximum length of a pattern in bytes, and of its wildcards and braces. Larger ones can't be compiled, or take long.
+/// The maximum length of a pattern in bytes, and the maximum number of its wildcards and braces. Others can't be compiled, or take long.
 const MAX_GLOB_BYTES: usize = 1_000;
 const MAX_WILDCARDS: usize = 16;
-/// The maximum length of a path in bytes. Comparing a longer one with a pattern takes long.
-const MAX_PATH_BYTES: usize = 1024;
 
 /// Matches a path with a pattern that is relative to any of the roots. A relative path starts at the working directory.
 pub(super) fn match_path(pattern: &str, path: &str, workspace: &Workspace) -> Match {

@@ -41,6 +41,24 @@ fn a_server_that_never_answers() {
     }
 }
 
+/// A host can send its references as one text, of which git's trace has nothing.
+#[test]
+fn references_may_need_less_memory_than_objects() {
+    const MIB: u64 = 1024 * 1024;
+    let repository = Repository::new();
+    let scratch = tempfile::tempdir().unwrap();
+    for (bytes, command, expected) in
+        [(256, "ls-remote", 32), (256, "fetch", 128), (1024, "ls-remote", 128), (1, "ls-remote", 16)]
+    {
+        let limits = Limits { bytes: bytes * MIB, ..Limits::default() };
+        let git = super::repository(&repository.place(""), scratch.path(), None, &limits).unwrap();
+        let started = git.command(&[command]);
+        let mut variables = started.as_std().get_envs();
+        let limit = variables.find(|(name, _)| *name == "GIT_ALLOC_LIMIT").unwrap().1.unwrap();
+        assert_eq!(limit.to_str().unwrap(), (expected * MIB).to_string(), "{bytes} {command}");
+    }
+}
+
 /// Each directory contains the next one twice, so git would list 2^60 directories without a file.
 #[test]
 fn directories_without_files_are_counted() {
