@@ -4,8 +4,8 @@ use std::fmt;
 
 use regex::{Regex, RegexBuilder};
 
-/// The maximum size of a compiled expression, in bytes. The time of a search is proportional to this and to the length of the text: in a file
-/// of 4 MiB, the worst expressions need about twenty seconds.
+/// The maximum size of a compiled expression, in bytes. The time of a search is proportional to this and to the length of the text: the worst
+/// expressions need a minute of a core for a file of 4 MiB, so a search has a timeout as well.
 const MAX_BYTES: usize = 128 * 1024;
 
 /// A valid regular expression, which is only compiled while it is used: the author of a skill can write thousands of them, and a short
